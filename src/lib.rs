@@ -1,0 +1,17 @@
+//! `ait` keeps every coding agent on a machine alive across everything that happens to tmux.
+//!
+//! The map, in the order of the dependencies: show → do → decide, never back (a test reads the `use` lines).
+//!
+//! **decide** is pure: no IO, no clock, no randomness, no async. Time and facts come in as arguments.
+//!
+//! **do** has the effects. **show** has the faces.
+
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests touch the world"))]
+
+// decide
+
+// do
+
+// show
+#[expect(clippy::disallowed_methods, reason = "a face reads arguments, the environment and the terminal")]
+pub mod cli;

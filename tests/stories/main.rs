@@ -1,0 +1,2 @@
+//! stories
+fn main() {}
