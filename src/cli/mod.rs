@@ -1,9 +1,96 @@
-//! The command line: arguments in, text or JSON out, one file per command; `exit` turns errors into exit codes.
+//! The command line: arguments in, text or JSON out, one file per command.
+//!
+//! A command file says what it takes (`Args`), does it (`run`), and gives an [`Exit`] or a [`Failure`]. Nothing here
+//! decides anything about records, and no command prints its own errors: `failure` is the one place where an error
+//! becomes a message, a hint and an exit code.
+//!
+//! To add a command: a file with `pub(super) struct Args` and `pub(super) fn run(args: Args) -> Result<Exit, Failure>`,
+//! one variant here with the help line as its comment, one arm in [`Command::run`].
 
+mod failure;
+mod print;
+
+use std::ffi::OsString;
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
+use clap::{Parser, Subcommand};
+
+pub use failure::{Exit, Failure};
+
+/// Keeps every coding agent on this machine alive across everything that happens to tmux.
+#[derive(Debug, Parser)]
+#[command(
+    name = "ait",
+    version,
+    max_term_width = 100,
+    disable_help_subcommand = true,
+    after_help = "Environment:\n  AIT_LOG    what to log to standard error, for example `info` or `ait=debug`\n\n\
+                  Exit codes: 0 done, 1 failed, 64 usage, 65 bad data, 69 unavailable, 70 internal.\n\
+                  `ait status`, `ait doctor` and `ait record` have more; their help says which."
+)]
+struct Ait {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What `ait` can be told to do.
+#[derive(Debug, Subcommand)]
+enum Command {}
+
+impl Command {
+    fn run(self) -> Result<Exit, Failure> {
+        match self {}
+    }
+}
+
 /// Runs the command the arguments name and gives the process's exit code.
+#[must_use]
 pub fn main() -> ExitCode {
-    let _ = std::env::var_os("AIT_LOG");
-    ExitCode::SUCCESS
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let parsed = match Ait::try_parse_from(&arguments) {
+        Ok(parsed) => parsed,
+        Err(wrong) => return refuse(&wrong, &arguments).into(),
+    };
+    log_to_stderr();
+    match parsed.command.run() {
+        Ok(exit) => exit.into(),
+        Err(failure) => failure.report().into(),
+    }
+}
+
+/// Prints what clap has to say: help and version to standard output, everything else to standard error.
+fn refuse(wrong: &clap::Error, arguments: &[OsString]) -> Exit {
+    // a reader that went away (`ait --help | head -1`) is not an error
+    let _ = wrong.print();
+    match wrong.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Exit::OK,
+        // `ait record` keeps the exit codes of the format it shares: 2 is usage there
+        _ if arguments.get(1).is_some_and(|first| first == "record") => Exit::RECORD_USAGE,
+        _ => Exit::USAGE,
+    }
+}
+
+/// `AIT_LOG` names what is logged; unset, only what went wrong is.
+fn log_to_stderr() {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("AIT_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+    // a second start in one process (a test) keeps the first subscriber
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .try_init();
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_arguments_of_every_command_are_well_formed() {
+        Ait::command().debug_assert();
+    }
 }

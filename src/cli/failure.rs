@@ -1,0 +1,141 @@
+//! Where an error becomes a message, a hint and an exit code: the only such place.
+//!
+//! Each module keeps its own error type; the `From` below gives each of them its words and its code. A command that
+//! fails returns a [`Failure`]; it prints nothing itself.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// The exit code of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exit(u8);
+
+impl Exit {
+    /// Done.
+    pub const OK: Self = Self(0);
+    /// It was tried and did not work.
+    pub const FAILED: Self = Self(1);
+    /// `ait record`: wrong arguments, as the format it shares has it.
+    pub const RECORD_USAGE: Self = Self(2);
+    /// `ait status`, `ait doctor`: up, and something needs a look.
+    pub const DEGRADED: Self = Self(10);
+    /// `ait status`: no supervisor runs.
+    pub const NO_SUPERVISOR: Self = Self(11);
+    /// Wrong arguments.
+    pub const USAGE: Self = Self(64);
+    /// A file or an answer that cannot be read as what it should be.
+    pub const BAD_DATA: Self = Self(65);
+    /// Something that is needed is not there or does not answer.
+    pub const UNAVAILABLE: Self = Self(69);
+    /// A fault of `ait` itself.
+    pub const INTERNAL: Self = Self(70);
+
+    /// A code a contract names with its number (`ait record`: 3 to 8).
+    #[must_use]
+    pub const fn code(code: u8) -> Self {
+        Self(code)
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.0)
+    }
+}
+
+/// Why a command failed, in words for the one who called it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    message: String,
+    hint: Option<String>,
+    exit: Exit,
+    /// The reader of our output went away: nothing to say, nothing failed.
+    quiet: bool,
+}
+
+impl Failure {
+    /// A failure with the code `exit`; `message` is a lower-case fragment with the path or id inside.
+    #[must_use]
+    pub fn new(exit: Exit, message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None, exit, quiet: false }
+    }
+
+    /// The same failure with a line that says what to do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The failure of an error, with every cause behind it in one line.
+    #[must_use]
+    pub fn of(exit: Exit, error: &(dyn std::error::Error + 'static)) -> Self {
+        let mut message = error.to_string();
+        let mut cause = error.source();
+        while let Some(inner) = cause {
+            let words = inner.to_string();
+            // many errors already carry their cause's words
+            if !message.contains(&words) {
+                message.push_str(": ");
+                message.push_str(&words);
+            }
+            cause = inner.source();
+        }
+        Self::new(exit, message)
+    }
+
+    /// Prints the message and the hint to standard error and gives the exit code.
+    pub(super) fn report(&self) -> Exit {
+        if !self.quiet {
+            // with standard error closed there is nobody left to tell
+            let _ = write!(io::stderr(), "{self}");
+        }
+        self.exit
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "ait: {}", self.message)?;
+        match &self.hint {
+            Some(hint) => writeln!(f, "hint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        let mut failure = Self::of(Exit::FAILED, &error);
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            failure.exit = Exit::OK;
+            failure.quiet = true;
+        }
+        failure
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("cannot read /a/b")]
+    struct Outer(#[source] io::Error);
+
+    #[test]
+    fn the_causes_stand_in_one_line() {
+        let outer = Outer(io::Error::other("the disk is gone"));
+        let failure = Failure::of(Exit::BAD_DATA, &outer).hint("mount it");
+        assert_eq!(failure.to_string(), "ait: cannot read /a/b: the disk is gone\nhint: mount it\n");
+        assert_eq!(failure.exit, Exit::BAD_DATA);
+    }
+
+    #[test]
+    fn a_reader_that_went_away_is_no_failure() {
+        let failure = Failure::from(io::Error::from(io::ErrorKind::BrokenPipe));
+        assert!(failure.quiet);
+        assert_eq!(failure.exit, Exit::OK);
+    }
+}
