@@ -9,6 +9,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests touch the world"))]
 
 // decide
+pub mod api;
 
 // do
 
