@@ -12,6 +12,8 @@
 pub mod api;
 
 // do
+#[expect(clippy::disallowed_methods, reason = "asks the kernel about processes and boots")]
+pub mod process;
 
 // show
 #[expect(clippy::disallowed_methods, reason = "a face reads arguments, the environment and the terminal")]
