@@ -1,2 +1,16 @@
-//! stories
-fn main() {}
+//! Stories on a real tmux: one test binary, one module per topic.
+//!
+//! Every story has a home of its own (`support::Home`), private tmux servers below it and nothing else. The
+//! suite never touches a server, a socket or a file it did not make, waits for states with deadlines, and
+//! fails when a process outlives its story. `AIT_TEST_TMUX` names the tmux binary (default `tmux`).
+
+#![cfg(target_os = "linux")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "stories touch the world and fail loudly"
+)]
+
+mod suite;
+mod support;

@@ -1,0 +1,50 @@
+//! The suite's own promises: private servers only, nothing left behind, waits that give up.
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use crate::support::tmux::Start;
+use crate::support::{Home, Tmux, wait_until};
+
+#[test]
+fn a_server_lives_in_its_story_and_ends_with_it() {
+    let home = Home::new();
+    let server = {
+        let tmux = Tmux::start(&home);
+        assert!(tmux.socket().starts_with(home.root()));
+        assert_eq!(tmux.format("main:", "#{socket_path}"), tmux.socket_text());
+        assert_eq!(tmux.panes().len(), 1);
+        let environment = tmux.ok(["show-environment", "-g"]);
+        assert!(environment.contains(&format!("HOME={}", home.home().display())), "{environment}");
+        assert!(!environment.contains("CARGO"), "the caller's environment stays out: {environment}");
+        tmux.server()
+    };
+    assert!(!server.alive());
+    assert_eq!(home.processes(), []);
+}
+
+#[test]
+fn a_socket_outside_the_story_is_refused() {
+    let home = Home::new();
+    let default = format!("/tmp/tmux-{}/default", rustix::process::getuid().as_raw());
+    let start = Start { socket: default, ..Start::default() };
+    let refused = std::panic::catch_unwind(|| Tmux::unstarted(&home, start).socket_text());
+    assert!(refused.is_err(), "the user's default socket is refused");
+}
+
+#[test]
+fn a_process_that_outlives_its_story_is_found() {
+    let home = Home::new();
+    let mut orphan = home.command("sleep").arg("600").spawn().unwrap();
+    assert_eq!(home.processes().iter().map(|process| process.pid).collect::<Vec<_>>(), [orphan.id()]);
+    home.processes()[0].signal(Signal::KILL);
+    orphan.wait().unwrap();
+    assert_eq!(home.processes(), []);
+}
+
+#[test]
+fn a_wait_gives_up_at_its_deadline() {
+    let never = || wait_until("what never comes", Duration::from_millis(30), || None::<()>);
+    assert!(std::panic::catch_unwind(never).is_err());
+}

@@ -1,0 +1,110 @@
+//! A supervisor in the foreground as a child of the story: ready when its lock names it, ended by SIGTERM.
+
+use std::fs;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use super::proc::Process;
+use super::run::Running;
+use super::{DEADLINE, Home, Tmux, wait_until};
+
+/// A running `ait supervise`.
+#[derive(Debug)]
+pub(crate) struct Supervisor {
+    home: Home,
+    running: Running,
+}
+
+impl Supervisor {
+    /// Starts one for `home`, with `--socket` for each server, and waits until its lock names it.
+    #[track_caller]
+    pub(crate) fn start(home: &Home, servers: &[&Tmux]) -> Supervisor {
+        let supervisor = Supervisor::launch(home, servers, &[]);
+        supervisor.ready();
+        supervisor
+    }
+
+    /// Starts one with more environment and does not wait.
+    #[track_caller]
+    pub(crate) fn launch(home: &Home, servers: &[&Tmux], environment: &[(&str, &str)]) -> Supervisor {
+        let mut command = home.ait_command(["supervise"]);
+        for server in servers {
+            command.arg("--socket").arg(server.socket());
+        }
+        command.envs(environment.iter().copied());
+        let log =
+            fs::OpenOptions::new().create(true).append(true).open(home.root().join("supervise.log")).unwrap();
+        command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+        Supervisor { home: home.clone(), running: Running::start(&mut command) }
+    }
+
+    /// Waits until the lock file names this process.
+    #[track_caller]
+    pub(crate) fn ready(&self) {
+        let pid = self.process().pid.to_string();
+        wait_until("the supervisor to be ready", DEADLINE, || {
+            assert!(self.process().alive(), "the supervisor ended:\n{}", self.log());
+            let text = fs::read_to_string(self.home.supervisor_lock()).ok()?;
+            let named = text.split(|c: char| !c.is_ascii_digit()).any(|word| word == pid);
+            (named && self.home.ait(["status", "--json"]).status.code() != Some(11)).then_some(())
+        });
+    }
+
+    /// Who it is.
+    pub(crate) fn process(&self) -> Process {
+        self.running.process()
+    }
+
+    /// What it wrote so far.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.home.root().join("supervise.log")).unwrap_or_default()
+    }
+
+    /// `ait status --json`, whatever its exit code.
+    #[track_caller]
+    pub(crate) fn status(&self) -> Value {
+        self.home.ait(["status", "--json"]).json()
+    }
+
+    /// Waits until `found` gives something from `ait status --json`.
+    #[track_caller]
+    pub(crate) fn status_until<T>(&self, what: &str, mut found: impl FnMut(&Value) -> Option<T>) -> T {
+        wait_until(what, DEADLINE, || {
+            let status = self.status();
+            found(&status)
+        })
+    }
+
+    /// Waits until a control client of ours sits in `_ait` on `server`.
+    #[track_caller]
+    pub(crate) fn attached(&self, server: &Tmux) {
+        wait_until("the supervisor's control client", DEADLINE, || {
+            assert!(self.process().alive(), "the supervisor ended:\n{}", self.log());
+            control_clients(server).contains(&"_ait".to_owned()).then_some(())
+        });
+    }
+
+    /// SIGTERM, and the status it ends with.
+    #[track_caller]
+    pub(crate) fn stop(&mut self) -> ExitStatus {
+        self.running.process().signal(Signal::TERM);
+        self.running.join(DEADLINE)
+    }
+
+    /// SIGKILL, and reaped.
+    #[track_caller]
+    pub(crate) fn kill(&mut self) {
+        self.running.process().signal(Signal::KILL);
+        self.running.join(Duration::from_secs(10));
+    }
+}
+
+/// The session of every control client on `server`.
+#[track_caller]
+pub(crate) fn control_clients(server: &Tmux) -> Vec<String> {
+    let answer = server.run(["list-clients", "-F", "#{client_control_mode} #{session_name}"]);
+    answer.text().lines().filter_map(|line| line.strip_prefix("1 ")).map(str::to_owned).collect()
+}

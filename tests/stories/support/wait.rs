@@ -1,0 +1,34 @@
+//! Bounded waits: a state and a deadline, never a bare sleep in a story.
+
+use std::time::{Duration, Instant};
+
+/// How long a story waits for a state before it fails; generous, since it decides nothing but when to give up.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
+
+/// Asks `found` until it gives something; fails with `what` after `deadline`.
+///
+/// For states that no file event tells of (a tmux answer, a process table). Store changes have
+/// `Home::store_until`, deaths `proc::dies`, which wake by event.
+#[track_caller]
+pub(crate) fn wait_until<T>(what: &str, deadline: Duration, mut found: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    let mut pause = Duration::from_millis(1);
+    loop {
+        if let Some(value) = found() {
+            return value;
+        }
+        assert!(start.elapsed() < deadline, "waited {deadline:?} for {what}");
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(20));
+    }
+}
+
+/// Watches for `span` that `holds` stays true: for "nothing happens" stories, where no event can be waited for.
+#[track_caller]
+pub(crate) fn stays(what: &str, span: Duration, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while start.elapsed() < span {
+        assert!(holds(), "no longer true after {:?}: {what}", start.elapsed());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
