@@ -7,6 +7,7 @@
 //! To add a command: a file with `pub(super) struct Args` and `pub(super) fn run(args: Args) -> Result<Exit, Failure>`,
 //! one variant here with the help line as its comment, one arm in [`Command::run`].
 
+mod demo_agent;
 mod failure;
 mod print;
 
@@ -36,11 +37,17 @@ struct Ait {
 
 /// What `ait` can be told to do.
 #[derive(Debug, Subcommand)]
-enum Command {}
+enum Command {
+    /// A stand-in agent for `ait demo` and the tests
+    #[command(hide = true)]
+    DemoAgent(demo_agent::Args),
+}
 
 impl Command {
     fn run(self) -> Result<Exit, Failure> {
-        match self {}
+        match self {
+            Self::DemoAgent(args) => demo_agent::run(args),
+        }
     }
 }
 

@@ -12,5 +12,6 @@
     reason = "stories touch the world and fail loudly"
 )]
 
+mod stand_in;
 mod suite;
 mod support;
