@@ -10,6 +10,7 @@
 
 // decide
 pub mod api;
+pub mod provider;
 
 // do
 #[expect(clippy::disallowed_methods, reason = "asks the kernel about processes and boots")]

@@ -1,0 +1,279 @@
+//! What the arguments of an agent say: the id of its conversation, and what of them may be kept.
+
+use super::Provider;
+
+/// The commands of a provider's program that are tools, not agents; they end by themselves or serve another program.
+fn tools(provider: Provider) -> &'static [&'static str] {
+    match provider {
+        Provider::Claude => {
+            &["mcp", "update", "doctor", "config", "install", "setup-token", "plugin", "agents", "auth"]
+        }
+        Provider::Codex => &[
+            "app-server",
+            "mcp",
+            "mcp-server",
+            "login",
+            "logout",
+            "exec",
+            "completion",
+            "apply",
+            "cloud",
+            "sandbox",
+            "debug",
+        ],
+        Provider::Gemini | Provider::Qwen => &["mcp", "extensions", "hooks", "skills"],
+        Provider::OpenCode => {
+            &["serve", "web", "run", "auth", "models", "upgrade", "mcp", "acp", "stats", "export", "session"]
+        }
+        Provider::Hermes => {
+            &["gateway", "cron", "setup", "config", "doctor", "login", "logout", "update", "mcp", "sessions"]
+        }
+        Provider::Copilot => &["mcp", "plugin", "help", "login", "update"],
+        Provider::Pi => &["install", "remove", "update", "list", "config"],
+        Provider::Cursor => &["login", "logout", "status", "update", "create-chat", "ls", "mcp"],
+        Provider::Amp => &["login", "logout", "mcp", "update", "doctor"],
+        Provider::Kiro => &["login", "logout", "mcp", "settings", "doctor", "update", "whoami"],
+        Provider::Crush => &["run", "logs", "models", "projects", "login", "schema", "update-providers"],
+        Provider::Goose => &["configure", "info", "mcp", "run", "update", "schedule", "web", "acp"],
+        Provider::Aider => &[],
+        Provider::Antigravity => &["update", "login", "mcp"],
+    }
+}
+
+/// Flags that make any of the programs answer and leave.
+const ANSWERS: &[&str] = &["--version", "-v", "-V", "--help", "-h"];
+
+/// Whether these arguments (without the program) make it a tool of the provider's instead of an agent.
+pub(super) fn is_tool(provider: Provider, arguments: &[Vec<u8>]) -> bool {
+    let Some(first) = arguments.first() else {
+        return false;
+    };
+    let is = |word: &&str| word.as_bytes() == first.as_slice();
+    tools(provider).iter().any(|word| is(&word)) || ANSWERS.iter().any(|word| is(&word))
+}
+
+/// The shape of a provider's conversation ids.
+#[derive(Clone, Copy)]
+enum Shape {
+    /// 8-4-4-4-12 hex digits.
+    Uuid,
+    /// `ses_` and letters and digits.
+    Ses,
+    /// `YYYYMMDD_HHMMSS_` and six hex digits.
+    Stamp,
+}
+
+/// The flags that name the running conversation, and the shape of its id. A flag that forks makes the id another's.
+struct Naming {
+    flags: &'static [&'static str],
+    /// A command word whose first argument is the id.
+    word: Option<&'static str>,
+    forks: &'static [&'static str],
+    shape: Shape,
+}
+
+fn naming(provider: Provider) -> Option<Naming> {
+    let (flags, word, forks, shape): (&[&str], _, &[&str], _) = match provider {
+        Provider::Claude => (&["--session-id", "--resume", "-r"], None, &["--fork-session"], Shape::Uuid),
+        Provider::Codex => (&[], Some("resume"), &["fork", "--last"], Shape::Uuid),
+        Provider::Gemini | Provider::Qwen | Provider::Copilot => {
+            (&["--session-id", "--resume", "-r"], None, &[], Shape::Uuid)
+        }
+        Provider::OpenCode => (&["--session", "-s"], None, &["--fork"], Shape::Ses),
+        Provider::Hermes => (&["--resume", "-r"], None, &[], Shape::Stamp),
+        Provider::Pi => (&["--session"], None, &["--fork"], Shape::Uuid),
+        Provider::Cursor => (&["--resume"], None, &[], Shape::Uuid),
+        Provider::Amp
+        | Provider::Kiro
+        | Provider::Aider
+        | Provider::Crush
+        | Provider::Goose
+        | Provider::Antigravity => return None,
+    };
+    Some(Naming { flags, word, forks, shape })
+}
+
+/// The id of the conversation an agent runs, when its arguments carry exactly one and it is whole.
+///
+/// A prefix, a name, `--last`, a fork or two different ids give nothing: a wrong id is worse than none.
+#[must_use]
+pub fn session_id(provider: Provider, argv: &[Vec<u8>]) -> Option<String> {
+    let naming = naming(provider)?;
+    let known = |list: &[&str], word: &[u8]| list.iter().any(|flag| flag.as_bytes() == word);
+    let mut found: Option<String> = None;
+    let mut claim = |value: &[u8]| -> Option<()> {
+        let id = exact(naming.shape, value)?;
+        match &found {
+            Some(other) if *other != id => None,
+            _ => {
+                found = Some(id);
+                Some(())
+            }
+        }
+    };
+    let mut words = argv.iter().skip(1).take_while(|word| word.as_slice() != b"--");
+    let mut after_word = false;
+    while let Some(word) = words.next() {
+        if known(naming.forks, word) {
+            return None;
+        }
+        if known(naming.flags, word) {
+            // `claude --resume` alone opens a list: whatever is chosen there is not known here
+            claim(words.next()?)?;
+        } else if let Some((flag, value)) = split_flag(word)
+            && known(naming.flags, flag)
+        {
+            claim(value)?;
+        } else if after_word && !word.starts_with(b"-") {
+            claim(word)?;
+            after_word = false;
+        } else if naming.word.is_some_and(|name| name.as_bytes() == word.as_slice()) {
+            after_word = true;
+        }
+    }
+    found
+}
+
+fn split_flag(word: &[u8]) -> Option<(&[u8], &[u8])> {
+    let at = word.iter().position(|b| *b == b'=')?;
+    word.starts_with(b"--").then(|| (&word[..at], &word[at + 1..]))
+}
+
+fn exact(shape: Shape, value: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(value).ok()?;
+    let fits = match shape {
+        Shape::Uuid => {
+            text.len() == 36
+                && text.bytes().enumerate().all(|(at, b)| match at {
+                    8 | 13 | 18 | 23 => b == b'-',
+                    _ => b.is_ascii_hexdigit(),
+                })
+        }
+        Shape::Ses => text.strip_prefix("ses_").is_some_and(|rest| {
+            (8..=64).contains(&rest.len()) && rest.bytes().all(|b| b.is_ascii_alphanumeric())
+        }),
+        Shape::Stamp => {
+            text.len() == 22
+                && text.bytes().enumerate().all(|(at, b)| match at {
+                    8 | 15 => b == b'_',
+                    16.. => b.is_ascii_hexdigit(),
+                    _ => b.is_ascii_digit(),
+                })
+        }
+    };
+    fits.then(|| text.to_owned())
+}
+
+/// Flags whose value is text for the model: neither the flag nor its value is kept.
+const TEXTS: &[&str] = &[
+    "-p",
+    "-i",
+    "-q",
+    "-z",
+    "--print",
+    "--prompt",
+    "--prompt-interactive",
+    "--oneshot",
+    "--message",
+    "--append-system-prompt",
+    "--system-prompt",
+];
+
+/// Parts of a flag's or a setting's name that say its value is a secret.
+const SECRETS: &[&str] = &["key", "token", "secret", "password", "passwd", "credential", "auth", "header"];
+
+/// The arguments that may be kept in a record: no prompt, no secret, nothing longer than 1,024 bytes.
+///
+/// Dropped are the values of flags that take text for the model, every flag that names a secret, and any argument with
+/// white space in it (a prompt; a setting with spaces goes with it, since nothing tells them apart).
+#[must_use]
+pub fn without_text(argv: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let mut kept: Vec<Vec<u8>> = Vec::new();
+    let mut words = argv.iter().enumerate().peekable();
+    while let Some((at, word)) = words.next() {
+        if at == 0 {
+            kept.push(word.clone());
+            continue;
+        }
+        let name = split_flag(word).map_or(word.as_slice(), |(flag, _)| flag);
+        let drops = TEXTS.iter().any(|flag| flag.as_bytes() == name) || is_secret(word);
+        let value_follows = split_flag(word).is_none()
+            && word.starts_with(b"-")
+            && words.peek().is_some_and(|(_, next)| !next.starts_with(b"-"));
+        if drops {
+            if value_follows {
+                words.next();
+            }
+        } else if word.len() <= 1024 && !word.is_empty() && !word.iter().any(u8::is_ascii_whitespace) {
+            kept.push(word.clone());
+        }
+    }
+    kept
+}
+
+/// `--api-key=…`, `--api-key`, `OPENAI_API_KEY=…`, `model.auth=…`: the name says so. A value is never looked at.
+fn is_secret(word: &[u8]) -> bool {
+    let name = word.split(|b| *b == b'=').next().unwrap_or(word);
+    let is_setting = word.starts_with(b"-") || name.len() < word.len();
+    let name = name.to_ascii_lowercase();
+    is_setting && SECRETS.iter().any(|part| name.windows(part.len()).any(|piece| piece == part.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &str = "7c9e6679-7425-40de-944b-e07fc1f90ae7";
+    const OTHER: &str = "0c9e6679-7425-40de-944b-e07fc1f90ae7";
+
+    fn words(line: &str) -> Vec<Vec<u8>> {
+        line.split('|').map(|w| w.as_bytes().to_vec()).collect()
+    }
+
+    #[test]
+    fn an_id_is_taken_only_when_it_is_exact() {
+        for (provider, line, id) in [
+            (Provider::Claude, format!("claude|--session-id|{ID}"), Some(ID)),
+            (Provider::Claude, format!("claude|--resume={ID}|-c"), Some(ID)),
+            (Provider::Claude, format!("node|/usr/bin/claude|-r|{ID}"), Some(ID)),
+            (Provider::Claude, format!("claude|--resume|{ID}|--fork-session"), None),
+            (Provider::Claude, format!("claude|--resume|{ID}|--session-id|{OTHER}"), None),
+            (Provider::Claude, "claude|--resume".into(), None),
+            (Provider::Claude, "claude|--resume|my-name".into(), None),
+            (Provider::Claude, format!("claude|--|--resume|{ID}"), None),
+            (Provider::Claude, format!("claude|look at --resume {ID}"), None),
+            (Provider::Claude, format!("claude|{ID}"), None),
+            (Provider::Codex, format!("codex|resume|{ID}"), Some(ID)),
+            (Provider::Codex, format!("codex|--no-daemon|resume|-m|{ID}"), Some(ID)),
+            (Provider::Codex, "codex|resume|--last".into(), None),
+            (Provider::Codex, format!("codex|fork|{ID}"), None),
+            (Provider::OpenCode, "opencode|-s|ses_3f2a9b1c77".into(), Some("ses_3f2a9b1c77")),
+            (Provider::OpenCode, "opencode|-s|../../etc".into(), None),
+            (
+                Provider::Hermes,
+                "hermes|--resume|20260720_101112_a1b2c3".into(),
+                Some("20260720_101112_a1b2c3"),
+            ),
+            (Provider::Hermes, "hermes|--resume|a title".into(), None),
+            (Provider::Copilot, format!("copilot|--resume={ID}"), Some(ID)),
+            (Provider::Aider, format!("aider|--resume|{ID}"), None),
+        ] {
+            assert_eq!(session_id(provider, &words(&line)).as_deref(), id, "{line}");
+        }
+    }
+
+    #[test]
+    fn neither_prompts_nor_secrets_are_kept() {
+        for (line, kept) in [
+            ("claude|--model|opus|fix the login", "claude|--model|opus"),
+            ("claude|--append-system-prompt|short|--model|opus", "claude|--model|opus"),
+            ("claude|--dangerously-skip-permissions|do it now", "claude|--dangerously-skip-permissions"),
+            ("codex|-c|model_auth=abc|-c|x=1", "codex|-c|-c|x=1"),
+            ("aider|--api-key|sk-1|--no-git", "aider|--no-git"),
+            ("aider|--openai-api-key=sk-1", "aider"),
+            ("gemini|-i|hello", "gemini"),
+        ] {
+            assert_eq!(without_text(&words(line)), words(kept), "{line}");
+        }
+    }
+}
