@@ -11,6 +11,7 @@
 // decide
 pub mod api;
 pub mod provider;
+pub mod world;
 
 // do
 #[expect(clippy::disallowed_methods, reason = "asks the kernel about processes and boots")]

@@ -1,5 +1,6 @@
 //! The instant of a process's death through a kqueue process filter, and signals. Untested.
 
+use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 
 use nix::errno::Errno;
@@ -52,8 +53,7 @@ impl Watch {
             Liveness::Gone => return Ok(Opened::Gone),
             Liveness::Unknown => return Err(ProcessError::Unproven(id.pid)),
         }
-        let queue = AsyncFd::with_interest(Queue(queue), Interest::READABLE)
-            .map_err(|source| ProcessError::Watch { pid: id.pid, source })?;
+        let queue = register(Queue(queue)).map_err(|source| ProcessError::Watch { pid: id.pid, source })?;
         Ok(Opened::Watching(Watch { id: id.clone(), queue }))
     }
 
@@ -74,6 +74,14 @@ impl Watch {
     pub fn signal(&self, signal: Signal) -> Result<Delivery, ProcessError> {
         self::signal(&self.id, signal)
     }
+}
+
+#[expect(
+    deprecated,
+    reason = "its successor is unsafe code; a `Kqueue` keeps the promise it asks for by construction"
+)]
+fn register(queue: Queue) -> io::Result<AsyncFd<Queue>> {
+    AsyncFd::with_interest(queue, Interest::READABLE)
 }
 
 /// Sends a signal to that process. The system has no handle for this, so the start is compared just before.

@@ -1,5 +1,6 @@
 //! The instant of a process's death, and signals that cannot hit another: both through a pidfd.
 
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -22,8 +23,7 @@ impl Watch {
     /// the handle is of that very process or the answer is [`Opened::Gone`].
     pub fn open(id: &ProcessId) -> Result<Opened, ProcessError> {
         let Some(fd) = handle(id)? else { return Ok(Opened::Gone) };
-        let fd = AsyncFd::with_interest(fd, Interest::READABLE)
-            .map_err(|source| ProcessError::Watch { pid: id.pid, source })?;
+        let fd = register(fd).map_err(|source| ProcessError::Watch { pid: id.pid, source })?;
         Ok(Opened::Watching(Watch { id: id.clone(), fd }))
     }
 
@@ -82,6 +82,14 @@ fn send(fd: &impl AsFd, pid: i32, signal: Signal) -> Result<Delivery, ProcessErr
         Err(Errno::SRCH) => Ok(Delivery::Gone),
         Err(errno) => Err(ProcessError::Signal { pid, source: errno.into() }),
     }
+}
+
+#[expect(
+    deprecated,
+    reason = "its successor is unsafe code; an `OwnedFd` keeps the promise it asks for by construction"
+)]
+fn register(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    AsyncFd::with_interest(fd, Interest::READABLE)
 }
 
 /// A pidfd is readable once the process has ended.

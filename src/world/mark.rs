@@ -1,0 +1,138 @@
+//! What a notification means to a world: a dirty mark, or a new name. Owned and small, so that it can wait in a queue.
+
+use bstr::BString;
+use tmux_control::{Notification, SessionId, WindowId};
+
+use super::rows::NAME_LIMIT;
+
+/// One notification, as far as a supervisor cares.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// `%window-renamed` or `%unlinked-window-renamed`: the name is the truth, at once.
+    WindowRenamed {
+        /// The window.
+        window: WindowId,
+        /// Its name, whole.
+        name: BString,
+    },
+    /// `%session-renamed`.
+    SessionRenamed {
+        /// The session.
+        session: SessionId,
+        /// Its name, whole.
+        name: BString,
+    },
+    /// Something about windows, panes or layouts: read again. All adds and closes, linked or not, are this one mark, since a
+    /// close may be of a window that lives on and an add of one long known.
+    Layout,
+    /// `%sessions-changed`: read again.
+    Sessions,
+    /// `%session-changed`: our own client is now in this session.
+    Moved {
+        /// The session.
+        session: SessionId,
+    },
+    /// `%client-session-changed`: some client is now in this session.
+    Client {
+        /// The client's name: a tty path or `client-PID`.
+        client: BString,
+        /// The session.
+        session: SessionId,
+    },
+    /// `%subscription-changed`: the heartbeat saw something that no notification told.
+    Heartbeat,
+    /// `%exit`: a hint that the end is near; end of stream is the end.
+    Exit {
+        /// The reason, empty when there is none.
+        reason: BString,
+    },
+}
+
+impl Mark {
+    /// What a notification means here; `None` for those that tell nothing about sessions, windows, panes or clients.
+    ///
+    /// A name longer than [`NAME_LIMIT`] bytes might be cut by a listing, so it is not taken from the notification either:
+    /// it becomes "read again", and both ways give the same name.
+    #[must_use]
+    pub fn from_notification(notification: &Notification<'_>) -> Option<Mark> {
+        match *notification {
+            Notification::WindowRenamed { window, name }
+            | Notification::UnlinkedWindowRenamed { window, name } => Some(if name.len() > NAME_LIMIT {
+                Mark::Layout
+            } else {
+                Mark::WindowRenamed { window, name: name.into() }
+            }),
+            Notification::SessionRenamed { session, name } => Some(if name.len() > NAME_LIMIT {
+                Mark::Sessions
+            } else {
+                Mark::SessionRenamed { session, name: name.into() }
+            }),
+            Notification::LayoutChange { .. }
+            | Notification::WindowAdd { .. }
+            | Notification::WindowClose { .. }
+            | Notification::UnlinkedWindowAdd { .. }
+            | Notification::UnlinkedWindowClose { .. }
+            | Notification::WindowPaneChanged { .. }
+            | Notification::SessionWindowChanged { .. } => Some(Mark::Layout),
+            Notification::SessionsChanged => Some(Mark::Sessions),
+            Notification::SessionChanged { session, .. } => Some(Mark::Moved { session }),
+            Notification::ClientSessionChanged { client, session, .. } => {
+                Some(Mark::Client { client: client.into(), session })
+            }
+            // the number of attached clients of some session went down
+            Notification::ClientDetached { .. } => Some(Mark::Sessions),
+            Notification::SubscriptionChanged { .. } => Some(Mark::Heartbeat),
+            Notification::Exit { reason } => Some(Mark::Exit { reason: reason.unwrap_or_default().into() }),
+            Notification::Output { .. }
+            | Notification::ExtendedOutput { .. }
+            | Notification::Pause { .. }
+            | Notification::Continue { .. }
+            | Notification::PaneModeChanged { .. }
+            | Notification::PasteBufferChanged { .. }
+            | Notification::PasteBufferDeleted { .. }
+            | Notification::Message { .. }
+            | Notification::ConfigError { .. }
+            | Notification::Unknown { .. } => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mark(line: &[u8]) -> Option<Mark> {
+        Mark::from_notification(&Notification::parse(line).unwrap())
+    }
+
+    #[test]
+    fn closes_of_both_spellings_are_one_mark() {
+        for line in [
+            &b"%window-close @1"[..],
+            b"%unlinked-window-close @1",
+            b"%window-add @1",
+            b"%layout-change @1   ",
+        ] {
+            assert_eq!(mark(line), Some(Mark::Layout), "{}", line.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn a_name_is_taken_whole_or_not_at_all() {
+        let fits = vec![b'x'; NAME_LIMIT];
+        let line = [b"%unlinked-window-renamed @3 ".as_slice(), &fits].concat();
+        assert_eq!(mark(&line), Some(Mark::WindowRenamed { window: WindowId(3), name: fits.clone().into() }));
+        assert_eq!(mark(&[line.as_slice(), b"x"].concat()), Some(Mark::Layout));
+        let line = [b"%session-renamed $3 ".as_slice(), &fits].concat();
+        assert_eq!(mark(&line), Some(Mark::SessionRenamed { session: SessionId(3), name: fits.into() }));
+        assert_eq!(mark(&[line.as_slice(), b"x"].concat()), Some(Mark::Sessions));
+    }
+
+    #[test]
+    fn what_says_nothing_about_the_world_is_no_mark() {
+        for line in [&b"%output %1 x"[..], b"%message hello", b"%paste-buffer-changed b\x1b", b"%new-word 1"]
+        {
+            assert_eq!(mark(line), None, "{}", line.escape_ascii());
+        }
+    }
+}
