@@ -16,6 +16,11 @@ pub mod world;
 // do
 #[expect(clippy::disallowed_methods, reason = "asks the kernel about processes and boots")]
 pub mod process;
+#[expect(
+    clippy::disallowed_methods,
+    reason = "reads and writes the user's settings and asks the service manager"
+)]
+pub mod service;
 
 // show
 #[expect(clippy::disallowed_methods, reason = "a face reads arguments, the environment and the terminal")]
