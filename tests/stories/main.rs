@@ -12,6 +12,7 @@
     reason = "stories touch the world and fail loudly"
 )]
 
+mod house;
 mod stand_in;
 mod suite;
 mod support;

@@ -1,0 +1,365 @@
+//! The house rules that a machine can read: which module may know which, and what no file holds.
+//!
+//! `src/lib.rs` tells the map; these stories read it from there and hold every file against it. Each check is also shown
+//! a text that breaks it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Show may use do and decide, do may use decide, decide uses nothing of the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Stanza {
+    Decide,
+    Do,
+    Show,
+}
+
+/// A source file, its comments and its own tests cut off.
+#[derive(Debug)]
+struct Source {
+    path: PathBuf,
+    whole: String,
+    code: String,
+}
+
+impl Source {
+    fn new(path: impl Into<PathBuf>, whole: &str) -> Source {
+        let path = path.into();
+        let is_test = path.file_stem().is_some_and(|stem| stem == "tests");
+        let code = whole
+            .lines()
+            .take_while(|line| !is_test && line.trim() != "#[cfg(test)]")
+            .map(|line| if line.trim_start().starts_with("//") { "" } else { line })
+            .fold(String::new(), |text, line| text + line + "\n");
+        Source { path, whole: whole.to_owned(), code }
+    }
+
+    /// The top module it belongs to: `store` of `src/store/lock.rs`.
+    fn module(&self) -> Option<String> {
+        let below = self.path.strip_prefix("src").ok()?;
+        let first = below.components().next()?.as_os_str().to_string_lossy().into_owned();
+        let name = first.strip_suffix(".rs").unwrap_or(&first).to_owned();
+        (name != "lib" && name != "main").then_some(name)
+    }
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn sources(below: &str) -> Vec<Source> {
+    let mut folders = vec![root().join(below)];
+    let mut all = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|ending| ending == "rs") {
+                let text = fs::read_to_string(&path).unwrap();
+                all.push(Source::new(path.strip_prefix(root()).unwrap(), &text));
+            }
+        }
+    }
+    all.sort_by(|one, other| one.path.cmp(&other.path));
+    all
+}
+
+/// The map as `lib.rs` tells it: the stanza of each module.
+fn map(lib: &str) -> BTreeMap<String, Stanza> {
+    let mut stanza = None;
+    let mut map = BTreeMap::new();
+    for line in lib.lines().map(str::trim) {
+        match line {
+            "// decide" => stanza = Some(Stanza::Decide),
+            "// do" => stanza = Some(Stanza::Do),
+            "// show" => stanza = Some(Stanza::Show),
+            _ => {
+                let name = line.strip_prefix("pub mod ").or_else(|| line.strip_prefix("mod "));
+                if let Some(name) = name.and_then(|name| name.strip_suffix(';')) {
+                    map.insert(name.to_owned(), stanza.expect("a module stands below a stanza"));
+                }
+            }
+        }
+    }
+    map
+}
+
+/// The modules a text names as `crate::…`, groups (`crate::{a, b::c}`) included.
+fn named(code: &str) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for (at, start) in code.match_indices("crate::") {
+        let rest = &code[at + start.len()..];
+        if let Some(group) = rest.strip_prefix('{') {
+            let (mut depth, mut word, mut first) = (1, String::new(), true);
+            for c in group.chars() {
+                match c {
+                    '{' => depth += 1,
+                    '}' => depth -= 1,
+                    ',' if depth == 1 => first = true,
+                    c if first && (c.is_alphanumeric() || c == '_') => word.push(c),
+                    c if c.is_whitespace() => continue,
+                    _ => first = first && word.is_empty(),
+                }
+                if (!first || c == ',' || depth == 0) && !word.is_empty() {
+                    names.insert(std::mem::take(&mut word));
+                    first = c == ',';
+                }
+                if depth == 0 {
+                    break;
+                }
+            }
+        } else {
+            names.insert(rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect());
+        }
+    }
+    names
+}
+
+fn against_the_map(map: &BTreeMap<String, Stanza>, sources: &[Source]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut uses: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for source in sources {
+        let Some(module) = source.module() else { continue };
+        let Some(own) = map.get(&module) else {
+            wrong.push(format!("{}: `{module}` is not in the map of src/lib.rs", source.path.display()));
+            continue;
+        };
+        for name in named(&source.code).into_iter().filter(|name| *name != module) {
+            match map.get(&name) {
+                Some(other) if other > own => {
+                    wrong.push(format!(
+                        "{}: {own:?} `{module}` knows {other:?} `{name}`",
+                        source.path.display()
+                    ));
+                }
+                Some(_) => {
+                    uses.entry(module.clone()).or_default().insert(name);
+                }
+                None => wrong.push(format!("{}: `crate::{name}` is no module", source.path.display())),
+            }
+        }
+    }
+    wrong.extend(loops(&uses));
+    wrong
+}
+
+/// Modules that know each other in a circle.
+fn loops(uses: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for start in uses.keys() {
+        let mut seen: BTreeSet<&String> = BTreeSet::new();
+        let mut next: Vec<&String> = uses.get(start).into_iter().flatten().collect();
+        while let Some(module) = next.pop() {
+            if module == start {
+                wrong.push(format!("`{start}` knows itself through others: {seen:?}"));
+                break;
+            }
+            if seen.insert(module) {
+                next.extend(uses.get(module).into_iter().flatten());
+            }
+        }
+    }
+    wrong
+}
+
+#[test]
+fn modules_know_each_other_in_one_direction() {
+    let lib = fs::read_to_string(root().join("src/lib.rs")).unwrap();
+    let map = map(&lib);
+    assert!(map.values().any(|stanza| *stanza == Stanza::Do), "the map was read: {map:?}");
+    let wrong = against_the_map(&map, &sources("src"));
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn a_wrong_direction_is_seen() {
+    let map =
+        map("// decide\npub mod record;\npub mod world;\n// do\npub mod store;\n// show\npub mod cli;\n");
+    for (path, text, complaint) in [
+        ("src/record/mod.rs", "use crate::store::Store;", "knows Do `store`"),
+        ("src/store.rs", "fn f() { crate::cli::main() }", "knows Show `cli`"),
+        ("src/record.rs", "use crate::{world::World, cli};", "knows Show `cli`"),
+        ("src/extra.rs", "", "not in the map"),
+        ("src/cli/mod.rs", "use crate::nothing::X;", "is no module"),
+    ] {
+        let wrong = against_the_map(&map, &[Source::new(path, text)]);
+        assert!(wrong.len() == 1 && wrong[0].contains(complaint), "{path}: {wrong:?}");
+    }
+    let circle = [
+        Source::new("src/record.rs", "use crate::world::{self, World};"),
+        Source::new("src/world.rs", "use crate::{record::Id, world::X};"),
+    ];
+    assert_eq!(against_the_map(&map, &circle).len(), 2);
+    let fine = [
+        Source::new("src/cli/mod.rs", "use crate::{record, store::{Store, lock}, world};"),
+        Source::new(
+            "src/store.rs",
+            "// crate::cli is not for us\n#[cfg(test)]\nmod tests { use crate::cli; }",
+        ),
+    ];
+    assert_eq!(against_the_map(&map, &fine), [String::new(); 0]);
+}
+
+/// What a decide module may not even name.
+const EFFECTS: &[&str] = &[
+    "tokio",
+    "std::fs",
+    "std::env",
+    "std::process::",
+    "std::thread",
+    "std::net",
+    "async fn",
+    ".await",
+    "Instant::now",
+    "SystemTime::now",
+    "Timestamp::now",
+    "rustix",
+    "nix::",
+    "tracing",
+    "static mut",
+    "thread_local!",
+];
+
+fn effects(map: &BTreeMap<String, Stanza>, sources: &[Source]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for source in sources {
+        let decides = source.module().is_some_and(|module| map.get(&module) == Some(&Stanza::Decide));
+        for effect in EFFECTS.iter().filter(|_| decides) {
+            if source.code.contains(effect) {
+                wrong.push(format!("{}: a decide module names {effect}", source.path.display()));
+            }
+        }
+    }
+    wrong
+}
+
+#[test]
+fn decide_modules_are_pure() {
+    let lib = fs::read_to_string(root().join("src/lib.rs")).unwrap();
+    let map = map(&lib);
+    let wrong = effects(&map, &sources("src"));
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    // the clippy ban is lifted for nobody who decides
+    let mut lifted = false;
+    for line in lib.lines().map(str::trim) {
+        if line.starts_with("pub mod ") {
+            let name = line.trim_start_matches("pub mod ").trim_end_matches(';');
+            assert_eq!(lifted, map[name] != Stanza::Decide, "the ban on effects for `{name}`");
+            lifted = false;
+        } else if line.starts_with("#[expect") || line.starts_with("clippy::disallowed_methods") {
+            lifted = true;
+        }
+    }
+}
+
+#[test]
+fn an_effect_in_a_decide_module_is_seen() {
+    let map = map("// decide\npub mod record;\n// do\npub mod store;\n");
+    let text = "fn f() { let _ = std::env::var(\"X\"); }";
+    assert_eq!(effects(&map, &[Source::new("src/record/x.rs", text)]).len(), 1);
+    assert_eq!(effects(&map, &[Source::new("src/store/x.rs", text)]).len(), 0);
+}
+
+/// What no code of ours holds, and what it says instead.
+const BANNED: &[(&str, &str)] = &[
+    (".unwrap()", "give the error a type"),
+    ("panic!(", "give the error a type"),
+    ("todo!(", "finish it"),
+    ("unimplemented!(", "finish it"),
+    ("unsafe {", "there is a safe way"),
+    ("unsafe fn", "there is a safe way"),
+    ("unsafe impl", "there is a safe way"),
+    ("thread::sleep", "wait for a state"),
+    ("time::sleep(", "wait for a state, with a deadline"),
+    ("#[allow(", "#[expect(lint, reason)]"),
+    ("anyhow", "an enum per module"),
+    ("dbg!(", "tracing"),
+];
+
+/// Words that say nothing.
+const EMPTY_WORDS: &[&str] = &["manager", "handler", "helper", "util", "utils", "common", "misc", "types"];
+
+/// Words of unfinished work.
+const UNFINISHED: &[&str] = &["TODO", "FIXME", "XXX"];
+
+fn against_the_rules(source: &Source) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut say = |what: String| wrong.push(format!("{}: {what}", source.path.display()));
+    let lines = source.whole.lines().count();
+    if lines > 800 {
+        say(format!("{lines} lines; split at 800"));
+    }
+    if !source.whole.starts_with("//!") {
+        say("the first line says what the file is for (`//!`)".to_owned());
+    }
+    let banned = BANNED.iter().filter(|(word, _)| source.code.contains(word));
+    banned.for_each(|(word, instead)| say(format!("`{word}`: {instead}")));
+    let unfinished = UNFINISHED.iter().filter(|word| source.whole.contains(*word));
+    unfinished.for_each(|word| say(format!("`{word}`: finish it")));
+    for part in source.path.iter().map(|part| part.to_string_lossy()) {
+        let name = part.strip_suffix(".rs").unwrap_or(&part);
+        if EMPTY_WORDS.contains(&name) {
+            say(format!("`{name}` says nothing of what it is"));
+        }
+    }
+    for keyword in ["struct ", "enum ", "trait ", "mod ", "fn "] {
+        for (at, _) in source.code.match_indices(keyword) {
+            let rest = &source.code[at + keyword.len()..];
+            let name: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+            let lower = name.to_lowercase();
+            let empty = |word: &&&str| lower.ends_with(**word) && name.len() >= word.len();
+            if let Some(word) = EMPTY_WORDS.iter().filter(|word| **word != "types").find(empty) {
+                say(format!("`{name}`: `{word}` says nothing of what it is"));
+            }
+        }
+    }
+    wrong
+}
+
+#[test]
+fn every_file_keeps_the_rules() {
+    let wrong: Vec<String> =
+        sources("src").iter().chain(&sources("parser/src")).flat_map(against_the_rules).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn stories_wait_for_states() {
+    let support = Path::new("tests/stories/support");
+    let this = Path::new("tests/stories/house.rs");
+    for source in sources("tests") {
+        let may_pause = source.path.starts_with(support) || source.path == this;
+        assert!(
+            may_pause || !source.whole.contains("::sleep("),
+            "{}: a sleep in a story is a defect; wait for a state",
+            source.path.display()
+        );
+        assert!(
+            source.path == this || !source.whole.contains("#[ignore"),
+            "{}: an ignored story",
+            source.path.display()
+        );
+        assert!(source.whole.lines().count() <= 800, "{}: split at 800 lines", source.path.display());
+    }
+}
+
+#[test]
+fn a_broken_rule_is_seen() {
+    for (path, text, complaint) in [
+        ("src/a.rs", "//! a\nfn f() { x.unwrap(); }", ".unwrap()"),
+        ("src/a.rs", "fn f() {}", "//!"),
+        ("src/util.rs", "//! a\n", "says nothing"),
+        ("src/a.rs", "//! a\nstruct PaneManager;", "PaneManager"),
+        ("src/a.rs", "//! a\n// TODO\n", "TODO"),
+        ("src/a.rs", "//! a\n#[allow(dead_code)]\nfn f() {}", "expect"),
+    ] {
+        let wrong = against_the_rules(&Source::new(path, text));
+        assert!(wrong.len() == 1 && wrong[0].contains(complaint), "{text:?}: {wrong:?}");
+    }
+    let long = format!("//! a\n{}", "\n".repeat(801));
+    assert_eq!(against_the_rules(&Source::new("src/a.rs", &long)).len(), 1);
+    let tests = "//! a\n#[cfg(test)]\nmod tests { fn f() { x.unwrap(); panic!(); } }";
+    assert_eq!(against_the_rules(&Source::new("src/a.rs", tests)), [String::new(); 0]);
+}
