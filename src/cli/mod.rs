@@ -7,6 +7,7 @@
 //! To add a command: a file with `pub(super) struct Args` and `pub(super) fn run(args: Args) -> Result<Exit, Failure>`,
 //! one variant here with the help line as its comment, one arm in [`Command::run`].
 
+mod demo;
 mod demo_agent;
 mod failure;
 mod print;
@@ -38,6 +39,8 @@ struct Ait {
 /// What `ait` can be told to do.
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Show the main job on a private tmux server; leaves nothing behind
+    Demo(demo::Args),
     /// A stand-in agent for `ait demo` and the tests
     #[command(hide = true)]
     DemoAgent(demo_agent::Args),
@@ -46,6 +49,7 @@ enum Command {
 impl Command {
     fn run(self) -> Result<Exit, Failure> {
         match self {
+            Self::Demo(args) => demo::run(args),
             Self::DemoAgent(args) => demo_agent::run(args),
         }
     }
