@@ -130,6 +130,11 @@ impl Decoder {
         Some(event)
     }
 
+    /// How many bytes are held for events that are not yet complete or not yet taken.
+    pub fn held(&self) -> usize {
+        self.framer.held()
+    }
+
     /// Ends the stream and says what was left in the middle. The decoder is then as new for another stream.
     pub fn finish(&mut self) -> End<'_> {
         let (open, dropped, rest) = self.framer.finish();

@@ -125,6 +125,10 @@ impl Framer {
         &self.buffer[range]
     }
 
+    pub(crate) fn held(&self) -> usize {
+        self.buffer.len() - self.start
+    }
+
     /// Ends the stream: the guard of an open block, how many bytes were dropped, the rest that no line feed ended.
     pub(crate) fn finish(&mut self) -> (Option<Guard>, u64, Range<usize>) {
         if let Ending::Terminal { held: true } = self.ending {
