@@ -12,6 +12,7 @@
 pub mod api;
 pub mod provider;
 pub mod record;
+pub mod supervisor;
 pub mod world;
 
 // do

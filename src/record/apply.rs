@@ -1,12 +1,12 @@
 //! The one function that changes a record. Which verb is legal in which state is [`legal`], a total match; what a legal
 //! verb does is below it. Nothing else in the program assigns a state.
 
-use super::guard::{agent_liveness, claim, is_epoch_over, is_lease_free, with_start};
+use super::guard::{agent_liveness, claim, is_epoch_over, is_lease_free, is_other_boot, with_start};
 use super::resolve::Place;
 use super::{
-    Capture, Captures, Change, Desired, Facts, Farewell, Follow, Liveness, Location, Lost, Nonce, Outcome,
-    Record, RecordId, Refused, RestoreMode, Restores, RetireReason, Stamp, State, StateName, Upsert, Verb,
-    VerbName,
+    Capture, Captures, Change, Desired, Facts, Farewell, Follow, Liveness, Location, LossCause, Lost, Nonce,
+    Outcome, Record, RecordId, Refused, RestoreMode, Restores, RetireReason, Stamp, State, StateName, Upsert,
+    Verb, VerbName,
 };
 
 /// What stands for a window's name that tmux left empty: the file's format has no empty name.
@@ -44,6 +44,7 @@ pub fn apply(
             | Verb::LeaseRelease { .. }
             | Verb::Lose { .. }
             | Verb::End { .. }
+            | Verb::Reboot { .. }
             | Verb::Retire { .. }
             | Verb::Drop { .. }
             | Verb::FillTask { .. }
@@ -172,9 +173,25 @@ pub fn apply(
             lay_to_rest(&mut record, Some(Box::new(lost)), facts.now);
             Outcome::Lost
         }
-        Verb::End { reason, evidence } => {
+        Verb::End { reason, evidence, provisional } => {
             prove_end(&record, verb, facts)?;
-            return Ok(Change::gone(reason, evidence, Captures::Keep, Outcome::Ended));
+            let mut change = Change::gone(reason, evidence, Captures::Keep, Outcome::Ended);
+            if let Some(farewell) = &mut change.archive {
+                farewell.provisional = *provisional;
+            }
+            return Ok(change);
+        }
+        Verb::Reboot { evidence } => {
+            let past = record.ait.server.as_ref().is_some_and(|server| is_other_boot(server, facts));
+            let State::Frozen { lost: Some(lost) } = &mut record.state else {
+                return Err(no_evidence(&record, verb, "not_lost"));
+            };
+            if !past || lost.cause != LossCause::ServerStopped {
+                return Err(no_evidence(&record, verb, "not_a_stop_of_an_earlier_boot"));
+            }
+            lost.cause = LossCause::Reboot;
+            lost.evidence = format!("{evidence}; {}", lost.evidence);
+            Outcome::Lost
         }
         Verb::Retire { reason, evidence } => {
             prove_retirement(&record, verb, *reason, facts)?;
@@ -237,7 +254,7 @@ pub fn legal(state: StateName, verb: &Verb) -> bool {
             Freezing => true,
             Live | Frozen | Restoring | Aborting => false,
         },
-        Verb::RestoreBegin { .. } => match state {
+        Verb::RestoreBegin { .. } | Verb::Reboot { .. } => match state {
             Frozen => true,
             Live | Freezing | Restoring | Aborting => false,
         },
@@ -268,7 +285,8 @@ impl Change {
     }
 
     fn gone(reason: &str, evidence: &str, captures: Captures, outcome: Outcome) -> Self {
-        let archive = Farewell { reason: reason.to_owned(), evidence: evidence.to_owned() };
+        let archive =
+            Farewell { reason: reason.to_owned(), evidence: evidence.to_owned(), provisional: false };
         Self { record: None, archive: Some(archive), captures, outcome }
     }
 }

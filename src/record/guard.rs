@@ -65,6 +65,7 @@ pub(super) fn with_start(at: &Location, facts: &Facts<'_>) -> Location {
     at
 }
 
-fn is_other_boot(server: &ServerEpoch, facts: &Facts<'_>) -> bool {
+/// Whether that life of a server belongs to an earlier boot.
+pub(super) fn is_other_boot(server: &ServerEpoch, facts: &Facts<'_>) -> bool {
     !server.boot_id.is_empty() && !facts.boot_id.is_empty() && server.boot_id != facts.boot_id
 }

@@ -163,6 +163,7 @@ impl Records {
             | Verb::LeaseRelease { .. }
             | Verb::Lose { .. }
             | Verb::End { .. }
+            | Verb::Reboot { .. }
             | Verb::Retire { .. }
             | Verb::Drop { .. }
             | Verb::FillTask { .. }

@@ -102,6 +102,13 @@ pub enum Verb {
         reason: String,
         /// What was seen, in words.
         evidence: String,
+        /// Whether a shutdown that follows soon may still claim it (lifecycle contract, "A shutdown is not a stop").
+        provisional: bool,
+    },
+    /// The stop of its server turned out to be the end of the boot: the loss is a reboot's.
+    Reboot {
+        /// What was seen, in words.
+        evidence: String,
     },
     /// Retire on the evidence of an observation (store contract, section 5). The observation was judged before.
     Retire {
@@ -161,6 +168,7 @@ pub enum VerbName {
     LeaseRelease,
     Lose,
     End,
+    Reboot,
     Retire,
     Revive,
     Drop,
@@ -187,6 +195,7 @@ impl VerbName {
             Self::LeaseRelease => "lease-release",
             Self::Lose => "lose",
             Self::End => "end",
+            Self::Reboot => "reboot",
             Self::Retire => "purge",
             Self::Revive => "revive",
             Self::Drop => "drop",
@@ -215,6 +224,7 @@ impl Verb {
             Self::LeaseRelease { .. } => VerbName::LeaseRelease,
             Self::Lose { .. } => VerbName::Lose,
             Self::End { .. } => VerbName::End,
+            Self::Reboot { .. } => VerbName::Reboot,
             Self::Retire { .. } => VerbName::Retire,
             Self::Revive { .. } => VerbName::Revive,
             Self::Drop { .. } => VerbName::Drop,
@@ -413,6 +423,8 @@ pub struct Farewell {
     pub reason: String,
     /// What was seen, in words.
     pub evidence: String,
+    /// Whether a shutdown that follows soon may still claim it.
+    pub provisional: bool,
 }
 
 /// What is answered to a verb that took effect.

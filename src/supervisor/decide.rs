@@ -1,0 +1,508 @@
+//! What follows for the records: who is watched, who is attached, what is written.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::judge::{Dying, Verdict, judge};
+use super::{
+    Action, Ask, Happening, Life, Link, LinkId, Now, Recall, RecordId, Stamp, StateName, Supervisor, Ticket,
+    Told, WRITE_PAUSE, Watched, Writing, Written, shutdown,
+};
+use crate::record::{
+    Follow, Host, Location, LossCause, Ours, ProcessId, Record, ServerEpoch, State, UNNAMED, Verb, WindowId,
+};
+use crate::supervisor::input::Examined;
+use crate::world::Place;
+
+/// Layout changes come in bursts while somebody drags a border: they wait this long.
+const LAYOUT_PAUSE: Duration = Duration::from_millis(500);
+
+/// A change and what is told of it.
+struct Proposal {
+    verb: Verb,
+    told: Told,
+}
+
+impl Supervisor {
+    /// Makes the acquaintance of every server a record names.
+    pub(super) fn meet_servers(&mut self) {
+        let sockets: BTreeSet<PathBuf> = self
+            .records()
+            .filter_map(|record| record.ait.server.as_ref())
+            .filter(|epoch| epoch.boot_id.is_empty() || epoch.boot_id == self.start.boot_id)
+            .map(|epoch| PathBuf::from(&epoch.socket))
+            .collect();
+        for socket in sockets {
+            self.servers.entry(socket).or_default();
+        }
+    }
+
+    /// Watches the processes that matter now, and no others.
+    pub(super) fn watch(&mut self) {
+        let mut wanted: BTreeSet<ProcessId> =
+            self.servers.values().filter_map(|server| server.speaking_of().cloned()).collect();
+        for record in self.records() {
+            if let Life::Unnamed | Life::PastBoot = self.life(record) {
+                continue;
+            }
+            let Some(epoch) = &record.ait.server else { continue };
+            if record.location != Location::Gone {
+                wanted.insert(epoch.process());
+            }
+            if let (State::Live, Some(agent)) = (&record.state, record.agent_process())
+                && !agent.started.is_empty()
+            {
+                wanted.insert(agent);
+            }
+        }
+        let gone: Vec<ProcessId> =
+            self.watched.keys().filter(|process| !wanted.contains(process)).cloned().collect();
+        for process in gone {
+            if let Some(Watched::Asked | Watched::Alive) = self.watched.remove(&process) {
+                self.actions.push_back(Action::Unwatch(process));
+            }
+        }
+        for process in wanted {
+            if !self.watched.contains_key(&process) {
+                self.watched.insert(process.clone(), Watched::Asked);
+                self.actions.push_back(Action::Watch(process));
+            }
+        }
+    }
+
+    /// Looks at the pane processes of records that do not say enough about them.
+    pub(super) fn look(&mut self) {
+        let mut looks = Vec::new();
+        for record in self.records() {
+            let Location::Pane { pane, process } = &record.location else { continue };
+            if record.state.name() != StateName::Live || self.life(record) == Life::PastBoot {
+                continue;
+            }
+            let named =
+                record.ait.server.as_ref().is_some_and(|e| !e.started.is_empty() && !e.boot_id.is_empty());
+            let known = named
+                && !process.started.is_empty()
+                && record.agent_process().is_some_and(|agent| !agent.started.is_empty());
+            if !known && self.examined.get(&record.id) != Some(&process.pid) {
+                looks.push((record.id, tmux_control::PaneId(pane.0), process.pid));
+            }
+        }
+        for (record, pane, pid) in looks {
+            self.examined.insert(record, pid);
+            self.actions.push_back(Action::Examine { record, pane, pid });
+        }
+    }
+
+    /// Attaches to the servers that hold a record's pane, and leaves the others.
+    pub(super) fn attach(&mut self, now: Now) {
+        let mut wanted: BTreeMap<PathBuf, Vec<ProcessId>> = BTreeMap::new();
+        for record in self.records() {
+            if record.location == Location::Gone || self.life(record) != Life::On {
+                continue;
+            }
+            if let Some(epoch) = &record.ait.server {
+                wanted.entry(PathBuf::from(&epoch.socket)).or_default().push(epoch.process());
+            }
+        }
+        for (socket, server) in &mut self.servers {
+            let want = wanted.contains_key(socket);
+            match &server.link {
+                Link::Down if want => {}
+                Link::Paused { until } if want && now.mono >= *until => {}
+                Link::Up(up) if !want || up.world.only_ours_left() => {
+                    let (link, process) = (up.link, Some(up.identity.process.clone()));
+                    server.link = Link::Leaving { link, process };
+                    self.actions.push_back(Action::Detach { socket: socket.clone(), link });
+                    self.news = true;
+                    continue;
+                }
+                Link::Down
+                | Link::Paused { .. }
+                | Link::Attaching { .. }
+                | Link::Up(_)
+                | Link::Leaving { .. } => continue,
+            }
+            // a server whose socket was deleted lives on, and makes it again when told to
+            if server.present == Some(false) && !server.remade {
+                let alive = wanted
+                    .get(socket)
+                    .into_iter()
+                    .flatten()
+                    .find(|p| self.watched.get(p) == Some(&Watched::Alive));
+                if let Some(process) = alive {
+                    server.remade = true;
+                    self.actions.push_back(Action::RemakeSocket(process.clone()));
+                    server.pause(now.mono);
+                    continue;
+                }
+            }
+            self.numbers += 1;
+            let link = LinkId(self.numbers);
+            server.link = Link::Attaching { link };
+            self.actions.push_back(Action::Attach { socket: socket.clone(), link });
+            self.news = true;
+        }
+    }
+
+    /// Follows up on agents whose process has ended: the server is asked, and made to notice where it has not.
+    pub(super) fn attend_dying(&mut self, now: Now) {
+        let mut fresh = Vec::new();
+        for record in self.records() {
+            if record.state.name() != StateName::Live || self.dying.contains_key(&record.id) {
+                continue;
+            }
+            let Some(Watched::Dead { at }) =
+                record.agent_process().and_then(|agent| self.watched.get(&agent))
+            else {
+                continue;
+            };
+            let Some(epoch) = &record.ait.server else { continue };
+            fresh.push((record.id, PathBuf::from(&epoch.socket), *at));
+        }
+        for (record, socket, at) in fresh {
+            let up = self.servers.get_mut(&socket).and_then(super::Server::up_mut);
+            let after = up.map_or(0, |up| {
+                up.soil(now.mono);
+                up.heard = at;
+                up.asked
+            });
+            self.dying.insert(record, Dying { at, after, nudges: 0, next: None });
+        }
+    }
+
+    /// Writes what follows from what is known, in one write, unless one is under way.
+    pub(super) fn write(&mut self, now: Now) {
+        let failures = match &self.writing {
+            Writing::Idle => 0,
+            Writing::Paused { until, failures, .. } if now.mono >= *until => *failures,
+            Writing::UnderWay { .. } | Writing::Paused { .. } => return,
+        };
+        let mut changes = Vec::new();
+        let mut told = Vec::new();
+        let records = self.store.as_ref().map(|view| view.records.clone()).unwrap_or_default();
+        let ends = match std::mem::replace(&mut self.recall, Recall::Done) {
+            Recall::Have(ends) => ends,
+            other => {
+                self.recall = other;
+                Vec::new()
+            }
+        };
+        for (id, verb) in shutdown::claimed(&records, &ends, &self.start, now.utc) {
+            told.push(self.told(id, None, "lost", "boot", "reboot", now.mono));
+            changes.push((id, verb));
+        }
+        for record in records.iter() {
+            if self.stuck.contains(&record.id) {
+                continue;
+            }
+            if let Some(proposal) = self.propose(now, record) {
+                changes.push((record.id, proposal.verb));
+                told.push(proposal.told);
+            }
+        }
+        if changes.is_empty() {
+            return;
+        }
+        let ticket = Ticket(self.number());
+        self.writing = Writing::UnderWay { ticket, told, failures };
+        self.actions.push_back(Action::Write { ticket, changes });
+    }
+
+    fn told(
+        &self,
+        record: RecordId,
+        socket: Option<&str>,
+        what: &'static str,
+        source: &'static str,
+        detail: impl Into<String>,
+        heard: Duration,
+    ) -> Told {
+        Told {
+            record,
+            socket: socket.map(PathBuf::from),
+            what,
+            source,
+            detail: detail.into(),
+            heard,
+            unstamp: None,
+        }
+    }
+
+    /// The one change a record needs now, if any.
+    fn propose(&mut self, now: Now, record: &Record) -> Option<Proposal> {
+        let epoch = record.ait.server.as_ref();
+        let socket = epoch.map(|epoch| epoch.socket.as_str());
+        match (&record.state, self.life(record)) {
+            (State::Live, Life::PastBoot) => {
+                let evidence = "its server belonged to an earlier boot".to_owned();
+                let told = self.told(record.id, socket, "lost", "boot", "reboot", now.mono);
+                Some(Proposal { verb: lose(LossCause::Reboot, evidence), told })
+            }
+            (State::Live, Life::Over { cause, evidence, heard }) => {
+                self.propose_loss(record, socket, cause, evidence, heard)
+            }
+            (State::Live, Life::On) => self.propose_end(record).or_else(|| self.propose_follow(now, record)),
+            (State::Live, Life::Unnamed) => self.propose_enrich(now, record),
+            (State::Live, Life::Ending) => None,
+            (
+                State::Freezing | State::Frozen { .. } | State::Restoring { .. } | State::Aborting { .. },
+                Life::Unnamed | Life::PastBoot | Life::Over { .. } | Life::Ending | Life::On,
+            ) => None,
+        }
+    }
+
+    /// The server is over: its agents are lost with it, but for one whose pane somebody had closed before.
+    fn propose_loss(
+        &self,
+        record: &Record,
+        socket: Option<&str>,
+        cause: LossCause,
+        evidence: String,
+        heard: Duration,
+    ) -> Option<Proposal> {
+        if self.closed.contains(&record.id) {
+            let dead = matches!(
+                record.agent_process().and_then(|agent| self.watched.get(&agent)),
+                Some(Watched::Dead { .. })
+            );
+            // an agent that outlives its closed pane is neither lost nor ended yet
+            return dead.then(|| {
+                let evidence = "its pane was closed while its server lived".to_owned();
+                let told = self.told(record.id, socket, "ended", "answer", "dead_window", heard);
+                Proposal { verb: end("dead_window", evidence, true), told }
+            });
+        }
+        let told = self.told(record.id, socket, "lost", "process", cause.word(), heard);
+        Some(Proposal { verb: lose(cause, evidence), told })
+    }
+
+    /// What the death of a live record's agent means, once the server has answered after it.
+    fn propose_end(&mut self, record: &Record) -> Option<Proposal> {
+        let epoch = record.ait.server.as_ref()?;
+        let (pane, process) = match &record.location {
+            Location::Pane { pane, process } => (tmux_control::PaneId(pane.0), process),
+            Location::Gone => return None,
+        };
+        let up = self.servers.get_mut(Path::new(&epoch.socket))?.up_mut()?;
+        if up.identity.process != epoch.process() || !up.world.is_complete() {
+            return None;
+        }
+        let dying = self.dying.get_mut(&record.id)?;
+        if up.answered <= dying.after {
+            return None;
+        }
+        let below_shell = matches!(record.ait.host, Some(Host::Shell { .. }));
+        let (what, verb, detail, unstamp) = match judge(up.world.pane(pane), process.pid, below_shell, dying)
+        {
+            // asked by `order`, which knows the time
+            Verdict::Nudge => return None,
+            Verdict::Ended { reason, evidence, provisional, pane_lives } => {
+                let detail = format!("{reason}: {evidence}");
+                ("ended", end(reason, evidence, provisional), detail, pane_lives.then_some(pane))
+            }
+            Verdict::Lost { evidence, exit_status, signal } => {
+                let detail = format!("agent_crashed: {evidence}");
+                let cause = LossCause::AgentCrashed;
+                ("lost", Verb::Lose { cause, evidence, exit_status, signal, checkpoint: None }, detail, None)
+            }
+        };
+        let at = dying.at;
+        let mut told = self.told(record.id, Some(&epoch.socket), what, "answer", detail, at);
+        told.unstamp = unstamp;
+        Some(Proposal { verb, told })
+    }
+
+    /// Names and places around a live agent's pane, as the world has them now.
+    fn propose_follow(&mut self, now: Now, record: &Record) -> Option<Proposal> {
+        let epoch = record.ait.server.as_ref()?;
+        let Location::Pane { pane, process } = &record.location else { return None };
+        let up = self.servers.get(Path::new(&epoch.socket))?.up()?;
+        if up.identity.process != epoch.process() || !up.world.is_complete() {
+            return None;
+        }
+        let row = up.world.pane(tmux_control::PaneId(pane.0))?;
+        if row.pid != Some(process.pid) {
+            return None;
+        }
+        if let Some(proposal) = self.propose_enrich(now, record) {
+            return Some(proposal);
+        }
+        let place = up.world.place(tmux_control::PaneId(pane.0), record.session.as_bytes())?;
+        let (follow, what) = follow(record, *pane, epoch, &place)?;
+        if what == "layout" {
+            let due = *self.layouts.entry(record.id).or_insert(now.mono + LAYOUT_PAUSE);
+            if now.mono < due {
+                return None;
+            }
+        }
+        let told = self.told(
+            record.id,
+            Some(&epoch.socket),
+            what,
+            "notification",
+            place.window_name.to_string(),
+            up.heard,
+        );
+        Some(Proposal { verb: Verb::Follow(Box::new(follow)), told })
+    }
+
+    /// What looking at the pane's process found, where the record lacks it; and the server's own word on its start.
+    fn propose_enrich(&self, now: Now, record: &Record) -> Option<Proposal> {
+        let found = self.found.get(&record.id);
+        let mut ours =
+            found.map_or_else(Ours::default, |found| enrichment(record, found, &self.start.boot_id));
+        if let Some(epoch) = ours.server.as_ref().or(record.ait.server.as_ref())
+            && epoch.started_at.is_none()
+            && let Some(up) = self.servers.get(Path::new(&epoch.socket)).and_then(super::Server::up)
+            && up.identity.process == epoch.process()
+        {
+            ours.server = Some(ServerEpoch { started_at: Some(up.identity.started_at), ..epoch.clone() });
+        }
+        let Location::Pane { pane, process } = &record.location else { return None };
+        let started =
+            found.map(|found| found.pane_process.started.clone()).filter(|_| process.started.is_empty());
+        if ours == Ours::default() && started.is_none() {
+            return None;
+        }
+        let at = Location::pane(
+            *pane,
+            ProcessId::new(process.pid, started.unwrap_or_else(|| process.started.clone())),
+        );
+        let socket = record.ait.server.as_ref().map(|epoch| epoch.socket.as_str());
+        let told = self.told(record.id, socket, "known", "process", "", now.mono);
+        Some(Proposal { verb: Verb::Enrich { at, ours: Box::new(ours), replace: true }, told })
+    }
+
+    /// A write came back.
+    pub(super) fn written(&mut self, now: Now, ticket: Ticket, result: Result<Written, String>) {
+        let Writing::UnderWay { ticket: under_way, .. } = &self.writing else { return };
+        if *under_way != ticket {
+            return;
+        }
+        let Writing::UnderWay { told, failures, .. } = std::mem::replace(&mut self.writing, Writing::Idle)
+        else {
+            return;
+        };
+        self.news = true;
+        let Written { results, view } = match result {
+            Ok(written) => written,
+            Err(why) => {
+                let pause = WRITE_PAUSE.0.saturating_mul(1 << failures.min(10)).min(WRITE_PAUSE.1);
+                self.writing = Writing::Paused { until: now.mono + pause, failures: failures + 1, why };
+                return;
+            }
+        };
+        for (told, result) in told.into_iter().zip(results) {
+            self.found.remove(&told.record);
+            self.layouts.remove(&told.record);
+            match result {
+                Ok(()) => self.applied(now, told),
+                Err(refused) => {
+                    tracing::info!(record = %told.record, %refused, "a change was refused");
+                    self.stuck.insert(told.record);
+                }
+            }
+        }
+        self.take_view(now, view);
+    }
+
+    fn applied(&mut self, now: Now, told: Told) {
+        let elapsed = now.mono.saturating_sub(told.heard);
+        let happening = Happening {
+            at: Stamp::from_unix(now.utc).to_string(),
+            socket: told.socket.clone(),
+            record: Some(told.record.to_string()),
+            what: told.what.into(),
+            source: told.source.into(),
+            detail: told.detail,
+            to_store_us: Some(u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX)),
+        };
+        if let Some(server) = told.socket.as_ref().and_then(|socket| self.servers.get_mut(socket)) {
+            server.last_event = Some(happening.clone());
+            if told.what == "lost" && told.source == "process" {
+                self.news = true;
+            }
+        }
+        self.remember(happening);
+        if let (Some(pane), Some(socket)) = (told.unstamp, told.socket) {
+            self.ask(now, &socket, Ask::Unstamp { pane, record: told.record });
+        }
+    }
+}
+
+fn lose(cause: LossCause, evidence: String) -> Verb {
+    Verb::Lose { cause, evidence, exit_status: None, signal: None, checkpoint: None }
+}
+
+fn end(reason: &str, evidence: String, provisional: bool) -> Verb {
+    Verb::End { reason: reason.into(), evidence, provisional }
+}
+
+/// What differs between a record and its pane's place, and what to call it.
+fn follow(
+    record: &Record,
+    pane: crate::record::PaneId,
+    epoch: &ServerEpoch,
+    place: &Place<'_>,
+) -> Option<(Follow, &'static str)> {
+    let mut follow = Follow::new(pane, epoch.clone());
+    let mut what = None;
+    let layout = place.layout.to_string();
+    // tmux says nothing where a layout is longer than it prints
+    if !layout.is_empty() && record.ait.window_layout.as_ref() != Some(&layout) {
+        follow.window_layout = Some(layout);
+        what = Some("layout");
+    }
+    let window_id = WindowId(place.window.0);
+    let session = place.session.to_string();
+    if record.ait.window_id != Some(window_id)
+        || record.ait.window_index != Some(place.window_index)
+        || record.session != session
+    {
+        follow.window_id = Some(window_id);
+        follow.window_index = Some(place.window_index);
+        follow.session = Some(session);
+        what = Some("moved");
+    }
+    let name = if place.window_name.is_empty() { UNNAMED.to_owned() } else { place.window_name.to_string() };
+    if record.window != name {
+        follow.window = Some(name);
+        what = Some("renamed");
+    }
+    what.map(|what| (follow, what))
+}
+
+/// The parts of what was found that the record lacks.
+fn enrichment(record: &Record, found: &Examined, boot_id: &str) -> Ours {
+    let known = &record.ait;
+    let mut ours = Ours::default();
+    let named = known.server.as_ref().is_some_and(|e| !e.started.is_empty() && !e.boot_id.is_empty());
+    if !named && let Some(server) = &found.server {
+        ours.server = Some(ServerEpoch {
+            socket: server.socket.to_string_lossy().into_owned(),
+            pid: server.process.pid,
+            started: server.process.started.clone(),
+            started_at: None,
+            boot_id: boot_id.to_owned(),
+            unknown: Default::default(),
+        });
+    }
+    if known.agent.as_ref().is_none_or(|agent| agent.started.is_empty()) {
+        ours.agent = Some(found.agent.clone());
+        ours.host = Some(match &found.shell {
+            None => Host::Pane,
+            Some(shell) => Host::Shell {
+                argv: shell.argv.clone(),
+                cwd: shell.cwd.as_ref().map(|cwd| cwd.to_string_lossy().into_owned()).unwrap_or_default(),
+            },
+        });
+    }
+    if known.argv.is_none() {
+        ours.argv = Some(found.argv.clone());
+    }
+    if known.cwd.is_none() {
+        ours.cwd = found.cwd.as_ref().map(|cwd| cwd.to_string_lossy().into_owned());
+    }
+    ours
+}

@@ -1,0 +1,400 @@
+//! The words between the supervisor and the world outside it: what it is told, what it wants done.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bstr::BString;
+use tmux_control::{PaneId, SessionId, WindowId};
+
+use crate::record::{ProcessId, Record, RecordId, Records, Refused, Verb};
+use crate::world::mark::Mark;
+use crate::world::rows::Snapshot;
+
+/// Now, as the driver reads it: a clock that only runs forward, and the wall.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Now {
+    /// Time since an origin of the driver's choice; never runs back, not even over a suspend.
+    pub mono: Duration,
+    /// Unix seconds, UTC.
+    pub utc: i64,
+}
+
+/// What a supervisor is and was started with.
+#[derive(Clone, Debug)]
+pub struct Start {
+    /// The boot it runs under.
+    pub boot_id: String,
+    /// When that boot began, unix seconds.
+    pub boot_began: i64,
+    /// Its own pid.
+    pub pid: i32,
+    /// Its program version.
+    pub version: String,
+    /// The record file, for the report.
+    pub store: PathBuf,
+    /// Sockets named on the command line: reported even when nothing is there.
+    pub sockets: Vec<PathBuf>,
+    /// When and under which boot the supervisor before this one was told to end, if that is known.
+    pub last_stop: Option<LastStop>,
+}
+
+/// The clean end of an earlier supervisor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastStop {
+    /// The boot it ran under.
+    pub boot_id: String,
+    /// Unix seconds.
+    pub at: i64,
+}
+
+/// Numbers one life of a control client, so that a late word of an earlier one is told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkId(pub u64);
+
+/// Numbers one question on a control client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tag(pub u64);
+
+/// Numbers one write of the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket(pub u64);
+
+/// What happened.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// The store was read, or could not be.
+    Store(Result<StoreView, String>),
+    /// A socket is there, or is no longer there. Nothing else is said by it: a dead server leaves its socket behind.
+    Socket {
+        /// Where.
+        socket: PathBuf,
+        /// Whether the file is there.
+        present: bool,
+    },
+    /// A word of a control client.
+    Link {
+        /// Which server.
+        socket: PathBuf,
+        /// Which life of its client.
+        link: LinkId,
+        /// The word.
+        event: LinkEvent,
+    },
+    /// A process asked to be watched is being watched.
+    Watching(ProcessId),
+    /// A watched process has ended, or had before it could be watched.
+    Died(ProcessId),
+    /// A process cannot be watched; whether it lives is unknown.
+    Unwatchable(ProcessId, String),
+    /// What was found behind a record's pane process.
+    Examined {
+        /// The record.
+        record: RecordId,
+        /// The pane process that was looked at.
+        pid: i32,
+        /// What it is; `None` when it is gone or hidden.
+        found: Option<Examined>,
+    },
+    /// A write came back.
+    Written {
+        /// Which.
+        ticket: Ticket,
+        /// One result a change, and the store as it is now; or why nothing was written.
+        result: Result<Written, String>,
+    },
+    /// The last screen of a dead pane was kept, or could not be.
+    ScreenKept {
+        /// Which server.
+        socket: PathBuf,
+        /// Which pane.
+        pane: PaneId,
+    },
+    /// Agents that ended in an earlier boot, from the archive; latest line of each.
+    Recalled(Vec<EndedEarlier>),
+    /// Time has come to look again; harmless at any time.
+    Tick,
+    /// Told to end.
+    Stop,
+}
+
+/// The store as last read.
+#[derive(Clone, Debug)]
+pub struct StoreView {
+    /// Every good record.
+    pub records: Arc<Records>,
+    /// Bad records or a bad file, in words, where there are any.
+    pub trouble: Option<String>,
+}
+
+/// What a write did.
+#[derive(Clone, Debug)]
+pub struct Written {
+    /// For each change: whether it was applied.
+    pub results: Vec<Result<(), Refused>>,
+    /// The store after it.
+    pub view: StoreView,
+}
+
+/// A word of one control client.
+#[derive(Clone, Debug)]
+pub enum LinkEvent {
+    /// Attached; the server said who it is.
+    Attached(Identity),
+    /// Not attached; nothing is concluded from it but what the class says.
+    Failed(AttachFailure),
+    /// A notification.
+    Mark(Mark),
+    /// The answer to a question.
+    Answer {
+        /// Which question.
+        tag: Tag,
+        /// What was answered.
+        answer: Answer,
+    },
+    /// The client's queue ran over: notifications were lost, answers were not.
+    Overflow,
+    /// The stream is at its end and the client's process is collected.
+    Ended {
+        /// The `%exit` reason, empty without one; `None` when no `%exit` came.
+        exit: Option<BString>,
+    },
+}
+
+/// Who a server says it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Its process.
+    pub process: ProcessId,
+    /// `#{start_time}`, unix seconds.
+    pub started_at: i64,
+    /// `#{version}`.
+    pub version: String,
+    /// Our own session there.
+    pub session: SessionId,
+    /// The pane of `ait hold` there.
+    pub hold: PaneId,
+    /// The name of our client.
+    pub client: BString,
+    /// The user's default session before we attached, where there was one.
+    pub default_session: Option<SessionId>,
+}
+
+/// Why a client did not attach.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AttachFailure {
+    /// No socket, or nobody listens on it.
+    NoServer,
+    /// Anything else: refused, silent, another protocol, no tmux. Unknown is not gone.
+    Unknown(String),
+}
+
+/// What stands behind a record's pane process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Examined {
+    /// The pane's process, with its start.
+    pub pane_process: ProcessId,
+    /// The agent's own process: the pane's, or a child of the user's shell.
+    pub agent: ProcessId,
+    /// Whether the agent is below a shell, and which.
+    pub shell: Option<ShellHost>,
+    /// The server that started the pane's process, with its start; `None` when its environment does not say.
+    pub server: Option<FoundServer>,
+    /// The agent's arguments.
+    pub argv: Vec<String>,
+    /// The agent's working directory.
+    pub cwd: Option<PathBuf>,
+}
+
+/// A shell that holds an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShellHost {
+    /// Its arguments.
+    pub argv: Vec<String>,
+    /// Its working directory.
+    pub cwd: Option<PathBuf>,
+}
+
+/// The server a process was started by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundServer {
+    /// Its socket.
+    pub socket: PathBuf,
+    /// Its process.
+    pub process: ProcessId,
+}
+
+/// An agent's end under an earlier boot, from the archive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndedEarlier {
+    /// The record as it was archived.
+    pub record: Box<Record>,
+    /// When it ended, unix seconds.
+    pub at: i64,
+    /// What was seen then, in words.
+    pub evidence: String,
+    /// Whether it ended in a way a shutdown ends agents, and by no verb of the user's.
+    pub provisional: bool,
+}
+
+/// A question or an order to one server, by ids only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// List sessions, windows and panes.
+    Listing,
+    /// Make the server collect its dead children.
+    Nudge,
+    /// What the user's own settings make of this pane's death.
+    Habits(PaneId),
+    /// Stamp the pane with the record, when its process is still that pid.
+    Stamp {
+        /// The pane.
+        pane: PaneId,
+        /// Its process.
+        pid: i32,
+        /// The record.
+        record: RecordId,
+    },
+    /// Take the record's stamp off the pane, when it carries that one.
+    Unstamp {
+        /// The pane.
+        pane: PaneId,
+        /// The record.
+        record: RecordId,
+    },
+    /// Keep the pane when its process ends, when it carries the record's stamp.
+    KeepDead {
+        /// The pane.
+        pane: PaneId,
+        /// The record.
+        record: RecordId,
+    },
+    /// Take the keeping back, when it carries the record's stamp.
+    UnkeepDead {
+        /// The pane.
+        pane: PaneId,
+        /// The record.
+        record: RecordId,
+    },
+    /// Close the pane, when it is dead and carries the record's stamp.
+    KillDead {
+        /// The pane.
+        pane: PaneId,
+        /// The record.
+        record: RecordId,
+    },
+    /// Move a window that came to be in `_ait` to a session of the user's.
+    ExpelWindow {
+        /// The window.
+        window: WindowId,
+        /// Where it goes.
+        to: SessionId,
+    },
+    /// Break a pane that came to be in our window out into a session of the user's.
+    ExpelPane {
+        /// The pane.
+        pane: PaneId,
+        /// Where it goes.
+        to: SessionId,
+    },
+    /// Send a client that came to `_ait` to a session of the user's.
+    ExpelClient {
+        /// The client's name.
+        client: BString,
+        /// Where it goes.
+        to: SessionId,
+    },
+}
+
+/// What a server answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// To [`Ask::Listing`].
+    Listing(Snapshot),
+    /// To [`Ask::Habits`].
+    Habits(Habits),
+    /// The order was carried out.
+    Done,
+    /// Its guard did not hold; nothing was done.
+    NotDone,
+    /// The server refused, or its answer made no sense.
+    Failed(String),
+}
+
+/// What the user's own settings make of a pane's death.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Habits {
+    /// A `pane-died` or `pane-exited` hook is set at some level: keeping the pane would make it fire differently.
+    pub hooks: bool,
+    /// The window's or the global `remain-on-exit` keeps dead panes.
+    pub keeps: bool,
+    /// The pane has a value of its own.
+    pub pane_level: bool,
+}
+
+/// What the supervisor wants done, in this order.
+#[derive(Clone, Debug)]
+pub enum Action {
+    /// Attach a control client.
+    Attach {
+        /// Which server.
+        socket: PathBuf,
+        /// The number of this client.
+        link: LinkId,
+    },
+    /// Close the client's pipe; its end comes back as [`LinkEvent::Ended`].
+    Detach {
+        /// Which server.
+        socket: PathBuf,
+        /// Which client.
+        link: LinkId,
+    },
+    /// Ask on a client.
+    Ask {
+        /// Which server.
+        socket: PathBuf,
+        /// Which client.
+        link: LinkId,
+        /// The number of the question.
+        tag: Tag,
+        /// The question.
+        ask: Ask,
+    },
+    /// Tell the death of this process, at once if it is gone already.
+    Watch(ProcessId),
+    /// No longer.
+    Unwatch(ProcessId),
+    /// Look at a record's pane process.
+    Examine {
+        /// The record.
+        record: RecordId,
+        /// Its pane.
+        pane: PaneId,
+        /// The pane's process.
+        pid: i32,
+    },
+    /// Apply these changes in one write.
+    Write {
+        /// The number of the write.
+        ticket: Ticket,
+        /// The changes, in order.
+        changes: Vec<(RecordId, Verb)>,
+    },
+    /// Keep the last screen of an ended agent.
+    KeepScreen {
+        /// Which server.
+        socket: PathBuf,
+        /// Which pane.
+        pane: PaneId,
+        /// The record it was.
+        record: RecordId,
+    },
+    /// Read the ends of earlier boots from the archive.
+    Recall,
+    /// Make a server whose socket file was deleted make it again (SIGUSR1).
+    RemakeSocket(ProcessId),
+    /// Something a report shows has changed.
+    Publish,
+    /// Everything is taken back; the driver may end.
+    Ended,
+}

@@ -1,0 +1,533 @@
+//! The supervisor as a machine without IO: told what happened and what time it is, it says what to do.
+//!
+//! Four calls, in this order, over and over:
+//!
+//! 1. [`Supervisor::handle`] takes one [`Input`] with the time it is.
+//! 2. [`Supervisor::next_action`] gives what to do, in order, until `None`. An action's result comes back as an input;
+//!    a failed one too. Nothing is retried but by this machine.
+//! 3. [`Supervisor::deadline`] says when to call `handle` with [`Input::Tick`] if nothing else comes; `None` means that
+//!    nothing is pending and the caller may sleep in the kernel for ever. A tick too early or too often is harmless.
+//! 4. [`Supervisor::report`] may be asked at any time.
+//!
+//! Everything it decides is worked out from what it knows now (records, worlds, deaths), not from the event that brought
+//! it: a lost, doubled or late event changes nothing but the moment. What it may never do on a partial view (end, lose or
+//! remove anything) hangs on proofs it keeps apart: a process's death comes from the kernel, a pane's end from a complete
+//! answer to a question asked after that death, a server's end from its process. Unknown is not gone.
+
+mod decide;
+mod input;
+mod judge;
+mod orders;
+mod report;
+mod server;
+mod shutdown;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::api::{Happening, RECENT};
+use crate::record::{ProcessId, Record, RecordId, ServerEpoch, Stamp, StateName};
+use crate::world::Marked;
+use crate::world::mark::Mark;
+
+pub use input::{
+    Action, Answer, Ask, AttachFailure, EndedEarlier, Examined, FoundServer, Habits, Identity, Input,
+    LastStop, LinkEvent, LinkId, Now, ShellHost, Start, StoreView, Tag, Ticket, Written,
+};
+use judge::Dying;
+use server::{Closing, ClosingStep, Keeping, Link, Server, Up};
+
+/// A question without an answer for this long makes the server unknown.
+const ANSWER: Duration = Duration::from_secs(5);
+/// How long a dead server's last words are waited for: they say how it ended.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+/// How long a clean end may take.
+const FAREWELL: Duration = Duration::from_secs(2);
+/// The first and the longest pause before a failed write is tried again.
+const WRITE_PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(10));
+/// The pause before listing again after a listing failed.
+const LISTING_PAUSE: Duration = Duration::from_secs(1);
+
+/// The machine. See the module's own words for the calls and their order.
+#[derive(Debug)]
+pub struct Supervisor {
+    start: Start,
+    /// When it began, unix seconds; set by the first input.
+    began: Option<i64>,
+    store: Option<StoreView>,
+    /// Why the store could not be read, when it could not.
+    unreadable: Option<String>,
+    servers: BTreeMap<PathBuf, Server>,
+    /// Every process whose death matters: the servers' and the agents'.
+    watched: BTreeMap<ProcessId, Watched>,
+    /// Live records whose agent's process has ended, until it is settled what that means.
+    dying: BTreeMap<RecordId, Dying>,
+    /// Live records whose pane was absent from a complete listing while their server lived.
+    closed: BTreeSet<RecordId>,
+    /// Pane processes that were looked at, so that none is looked at twice.
+    examined: BTreeMap<RecordId, i32>,
+    /// What looking found, until it is written.
+    found: BTreeMap<RecordId, Examined>,
+    /// Layout changes, not written before then: they come in bursts.
+    layouts: BTreeMap<RecordId, Duration>,
+    /// Records whose change was refused: left alone until the store changes.
+    stuck: BTreeSet<RecordId>,
+    writing: Writing,
+    recall: Recall,
+    stopping: Option<Duration>,
+    ended: bool,
+    recent: VecDeque<Happening>,
+    /// The last number given to a link, a question or a write.
+    numbers: u64,
+    actions: VecDeque<Action>,
+    /// Something a report shows has changed since the last [`Action::Publish`].
+    news: bool,
+}
+
+/// What is known of a process's life.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Watched {
+    /// Asked to be watched.
+    Asked,
+    /// Being watched: it lives.
+    Alive,
+    /// It cannot be watched, so its end will not be told by it.
+    Blind(String),
+    /// It has ended.
+    Dead {
+        /// When that was heard.
+        at: Duration,
+    },
+}
+
+/// The one write under way.
+#[derive(Debug)]
+enum Writing {
+    /// None.
+    Idle,
+    /// Handed out.
+    UnderWay {
+        ticket: Ticket,
+        /// What each change is told as, once it is in the store.
+        told: Vec<Told>,
+        /// Failures in a row before it.
+        failures: u32,
+    },
+    /// The last one failed; not before then.
+    Paused { until: Duration, failures: u32, why: String },
+}
+
+/// What is told of a change once it is in the store.
+#[derive(Clone, Debug)]
+struct Told {
+    record: RecordId,
+    socket: Option<PathBuf>,
+    what: &'static str,
+    source: &'static str,
+    detail: String,
+    /// When the event behind it was heard.
+    heard: Duration,
+    /// A stamp to take off the pane once the record is gone from it.
+    unstamp: Option<tmux_control::PaneId>,
+}
+
+/// The ends of earlier boots, which may have been part of a shutdown.
+#[derive(Debug)]
+enum Recall {
+    /// Not asked yet.
+    Wanted,
+    /// Being read.
+    Asked,
+    /// Read; judged with the first write.
+    Have(Vec<EndedEarlier>),
+    /// Judged.
+    Done,
+}
+
+/// What is known of the life of a server that a record names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Life {
+    /// The record names none, or not well enough to prove anything.
+    Unnamed,
+    /// It belongs to an earlier boot.
+    PastBoot,
+    /// Its process has ended, and how it ended is known or no longer to be known.
+    Over { cause: crate::record::LossCause, evidence: String, heard: Duration },
+    /// Its process has ended; its last words are still awaited.
+    Ending,
+    /// Its process lives, or nothing says that it does not.
+    On,
+}
+
+impl Supervisor {
+    /// A supervisor that has heard of nothing yet. It waits for the first [`Input::Store`].
+    #[must_use]
+    pub fn new(start: Start) -> Self {
+        let servers = start
+            .sockets
+            .iter()
+            .map(|socket| (socket.clone(), Server { explicit: true, ..Server::default() }))
+            .collect();
+        Self {
+            start,
+            began: None,
+            store: None,
+            unreadable: None,
+            servers,
+            watched: BTreeMap::new(),
+            dying: BTreeMap::new(),
+            closed: BTreeSet::new(),
+            examined: BTreeMap::new(),
+            found: BTreeMap::new(),
+            layouts: BTreeMap::new(),
+            stuck: BTreeSet::new(),
+            writing: Writing::Idle,
+            recall: Recall::Wanted,
+            stopping: None,
+            ended: false,
+            recent: VecDeque::new(),
+            numbers: 0,
+            actions: VecDeque::new(),
+            news: false,
+        }
+    }
+
+    /// Takes what happened, at the time it is. Actions may follow.
+    pub fn handle(&mut self, now: Now, input: Input) {
+        self.began.get_or_insert(now.utc);
+        match input {
+            Input::Store(Ok(view)) => {
+                self.unreadable = None;
+                self.stuck.clear();
+                self.take_view(now, view);
+                self.news = true;
+            }
+            Input::Store(Err(why)) => {
+                self.unreadable = Some(why);
+                self.news = true;
+            }
+            Input::Socket { socket, present } => self.socket_seen(socket, present),
+            Input::Link { socket, link, event } => self.hear(now, &socket, link, event),
+            Input::Watching(process) => {
+                if let Some(watched @ Watched::Asked) = self.watched.get_mut(&process) {
+                    *watched = Watched::Alive;
+                }
+            }
+            Input::Died(process) => {
+                if let Some(watched) = self.watched.get_mut(&process) {
+                    *watched = Watched::Dead { at: now.mono };
+                    self.news = true;
+                }
+            }
+            Input::Unwatchable(process, why) => {
+                if let Some(watched) = self.watched.get_mut(&process) {
+                    *watched = Watched::Blind(why);
+                    self.news = true;
+                }
+            }
+            Input::Examined { record, pid, found } => {
+                if self.examined.get(&record) == Some(&pid)
+                    && let Some(found) = found
+                {
+                    self.found.insert(record, found);
+                }
+            }
+            Input::Written { ticket, result } => self.written(now, ticket, result),
+            Input::ScreenKept { socket, pane } => self.screen_kept(&socket, pane),
+            Input::Recalled(ends) => self.recall = Recall::Have(ends),
+            Input::Tick => {}
+            Input::Stop => {
+                self.stopping.get_or_insert(now.mono + FAREWELL);
+            }
+        }
+        self.settle(now);
+        if std::mem::take(&mut self.news) {
+            self.actions.push_back(Action::Publish);
+        }
+    }
+
+    /// The next thing to do.
+    pub fn next_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// When to call [`Self::handle`] with a tick if nothing else comes; `None` when nothing is pending.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Duration> {
+        let servers = self.servers.values().flat_map(|server| {
+            let paused = match &server.link {
+                Link::Paused { until } => Some(*until),
+                Link::Down | Link::Attaching { .. } | Link::Up(_) | Link::Leaving { .. } => None,
+            };
+            let (owed, again) = server.up().map_or((None, None), |up| {
+                let owed = if up.silent { None } else { up.owed_since().map(|since| since + ANSWER) };
+                (owed, up.dirty.and(up.not_before))
+            });
+            [paused, owed, again]
+        });
+        let endings = self.servers.values().map(|server| self.last_words_due(server));
+        let dying = self.dying.values().map(|dying| dying.next);
+        let layouts = self.layouts.values().map(|due| Some(*due));
+        let writing = match &self.writing {
+            Writing::Paused { until, .. } => Some(*until),
+            Writing::Idle | Writing::UnderWay { .. } => None,
+        };
+        let stopping = if self.ended { None } else { self.stopping };
+        servers.chain(endings).chain(dying).chain(layouts).chain([writing, stopping]).flatten().min()
+    }
+
+    /// Works out everything that follows from what is known now.
+    fn settle(&mut self, now: Now) {
+        if let Some(until) = self.stopping {
+            self.wind_down(now, until);
+            return;
+        }
+        if self.store.is_none() {
+            return;
+        }
+        self.bury(now);
+        self.meet_servers();
+        self.watch();
+        self.look();
+        self.attach(now);
+        self.attend_dying(now);
+        if !self.recalling() {
+            self.write(now);
+        }
+        self.order(now);
+    }
+
+    /// Whether the ends of earlier boots are still being read: nothing is written before they are known, so that a
+    /// reboot is one write.
+    fn recalling(&mut self) -> bool {
+        match self.recall {
+            Recall::Wanted => {
+                self.recall = Recall::Asked;
+                self.actions.push_back(Action::Recall);
+                true
+            }
+            Recall::Asked => true,
+            Recall::Have(_) | Recall::Done => false,
+        }
+    }
+
+    /// The records as last read or written.
+    fn records(&self) -> impl Iterator<Item = &Record> {
+        self.store.iter().flat_map(|view| view.records.iter())
+    }
+
+    /// Takes the store as it is now. Records that are new here, or moved, want their server listed again.
+    fn take_view(&mut self, now: Now, view: StoreView) {
+        self.store = Some(view);
+        let records = self.store.as_ref().map(|view| view.records.clone()).unwrap_or_default();
+        let live: BTreeSet<RecordId> = records
+            .iter()
+            .filter(|record| record.state.name() == StateName::Live)
+            .map(|record| record.id)
+            .collect();
+        self.dying.retain(|id, _| live.contains(id));
+        self.closed.retain(|id| live.contains(id));
+        self.layouts.retain(|id, _| live.contains(id));
+        self.found.retain(|id, _| live.contains(id));
+        self.examined.retain(|id, pid| {
+            records
+                .iter()
+                .any(|record| record.id == *id && record.location.process().is_some_and(|p| p.pid == *pid))
+        });
+        for record in records.iter() {
+            let Some(pane) = record.location.pane_id() else { continue };
+            let Some(epoch) = &record.ait.server else { continue };
+            let Some(up) = self.servers.get_mut(Path::new(&epoch.socket)).and_then(Server::up_mut) else {
+                continue;
+            };
+            if up.world.pane(tmux_control::PaneId(pane.0)).is_none() {
+                up.soil(now.mono);
+            }
+        }
+    }
+
+    fn socket_seen(&mut self, socket: PathBuf, present: bool) {
+        let server = self.servers.entry(socket).or_default();
+        if server.present != Some(present) {
+            self.news = true;
+        }
+        server.present = Some(present);
+        if present {
+            server.remade = false;
+            server.refused = false;
+            // somebody may have just begun to listen
+            if let Link::Paused { .. } = server.link {
+                server.link = Link::Down;
+            }
+        }
+    }
+
+    /// One word of a control client; a word of an earlier client of the same server is not heard.
+    fn hear(&mut self, now: Now, socket: &Path, link: LinkId, event: LinkEvent) {
+        let Some(server) = self.servers.get_mut(socket) else { return };
+        if server.link_id() != Some(link) {
+            return;
+        }
+        match event {
+            LinkEvent::Attached(identity) => {
+                if let Link::Attaching { .. } = server.link {
+                    server.trouble = None;
+                    server.refused = false;
+                    server.present = Some(true);
+                    server.link = Link::Up(Box::new(Up::new(link, identity, now)));
+                    self.tell(now, Some(socket), None, "attached", "answer", String::new());
+                }
+            }
+            LinkEvent::Failed(failure) => {
+                server.refused = failure == AttachFailure::NoServer;
+                server.trouble = Some(match failure {
+                    AttachFailure::NoServer => "nobody listens on the socket".into(),
+                    AttachFailure::Unknown(why) => why,
+                });
+                server.pause(now.mono);
+                self.news = true;
+            }
+            LinkEvent::Mark(mark) => {
+                if let Some(up) = server.up_mut() {
+                    Self::marked(now, up, &mark);
+                    if let Mark::Client { client, session } = mark {
+                        self.client_moved(socket, client, session);
+                    }
+                }
+            }
+            LinkEvent::Answer { tag, answer } => self.answered(now, socket, tag, answer),
+            LinkEvent::Overflow => {
+                if let Some(up) = server.up_mut() {
+                    up.soil(now.mono);
+                }
+            }
+            LinkEvent::Ended { exit } => {
+                let of = server.speaking_of().cloned();
+                if let Some(process) = of {
+                    server.last_end = Some((process, exit));
+                }
+                if matches!(server.link, Link::Attaching { .. }) {
+                    server.pause(now.mono);
+                } else {
+                    server.drop_link(now.mono);
+                }
+                self.news = true;
+            }
+        }
+    }
+
+    fn marked(now: Now, up: &mut Up, mark: &Mark) {
+        match up.world.mark(mark) {
+            Marked::Current => up.heard = now.mono,
+            Marked::ReadAgain => up.soil(now.mono),
+        }
+    }
+
+    /// What is known of the life of the server that a record names.
+    fn life(&self, record: &Record) -> Life {
+        let Some(epoch) = &record.ait.server else { return Life::Unnamed };
+        if !epoch.boot_id.is_empty() && epoch.boot_id != self.start.boot_id {
+            return Life::PastBoot;
+        }
+        if epoch.boot_id.is_empty() || epoch.started.is_empty() {
+            return Life::Unnamed;
+        }
+        let process = epoch.process();
+        match self.watched.get(&process) {
+            Some(Watched::Dead { at }) => self.how_it_ended(epoch, &process, *at),
+            Some(Watched::Asked | Watched::Alive | Watched::Blind(_)) | None => Life::On,
+        }
+    }
+
+    fn how_it_ended(&self, epoch: &ServerEpoch, process: &ProcessId, at: Duration) -> Life {
+        use crate::record::LossCause::{ServerCrashed, ServerGone, ServerStopped};
+        let server = self.servers.get(Path::new(&epoch.socket));
+        let over = |cause, evidence: &str| Life::Over {
+            cause,
+            evidence: format!("server process {} has ended: {evidence}", process.pid),
+            heard: at,
+        };
+        if let Some((_, exit)) = server.and_then(|s| s.last_end.as_ref()).filter(|(of, _)| of == process) {
+            return match exit {
+                Some(reason) if reason.is_empty() => over(ServerStopped, "it said a clean %exit"),
+                Some(reason) => over(ServerCrashed, &format!("%exit {reason}")),
+                None => over(ServerGone, "its stream ended without a word"),
+            };
+        }
+        if server.and_then(Server::speaking_of) == Some(process) {
+            return Life::Ending;
+        }
+        match &self.start.last_stop {
+            // whoever told the supervisor to end most likely told the server too: never started again unasked
+            Some(stop) if stop.boot_id == self.start.boot_id => {
+                over(ServerStopped, "while no supervisor ran, after the last one was told to end")
+            }
+            Some(_) | None => over(ServerGone, "nobody was attached"),
+        }
+    }
+
+    /// When the last words of a server whose process has ended are no longer waited for.
+    fn last_words_due(&self, server: &Server) -> Option<Duration> {
+        match self.watched.get(server.speaking_of()?)? {
+            Watched::Dead { at } => Some(*at + LAST_WORDS),
+            Watched::Asked | Watched::Alive | Watched::Blind(_) => None,
+        }
+    }
+
+    /// Gives up on the last words of servers that are dead for too long.
+    fn bury(&mut self, now: Now) {
+        let due: Vec<PathBuf> = self
+            .servers
+            .iter()
+            .filter(|(_, server)| self.last_words_due(server).is_some_and(|due| now.mono >= due))
+            .map(|(socket, _)| socket.clone())
+            .collect();
+        for socket in due {
+            let Some(server) = self.servers.get_mut(&socket) else { continue };
+            let Some(process) = server.speaking_of().cloned() else { continue };
+            server.last_end = Some((process, None));
+            if let Some(link) = server.link_id() {
+                server.link = Link::Leaving { link, process: None };
+                self.actions.push_back(Action::Detach { socket, link });
+            }
+        }
+    }
+
+    fn number(&mut self) -> u64 {
+        self.numbers += 1;
+        self.numbers
+    }
+
+    /// Remembers something that happened and was not (or need not be) written.
+    fn tell(
+        &mut self,
+        now: Now,
+        socket: Option<&Path>,
+        record: Option<RecordId>,
+        what: &str,
+        source: &str,
+        detail: String,
+    ) {
+        self.remember(Happening {
+            at: Stamp::from_unix(now.utc).to_string(),
+            socket: socket.map(Path::to_owned),
+            record: record.map(|id| id.to_string()),
+            what: what.into(),
+            source: source.into(),
+            detail,
+            to_store_us: None,
+        });
+    }
+
+    fn remember(&mut self, happening: Happening) {
+        if self.recent.len() == RECENT {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(happening);
+        self.news = true;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,359 @@
+//! What is asked of the servers: listings, stamps, the closing of dead panes, and the way out of `_ait` for strangers.
+
+use std::path::{Path, PathBuf};
+
+use bstr::BString;
+use tmux_control::{PaneId, SessionId};
+
+use super::judge::{Verdict, judge};
+use super::server::{Open, StrangerKey};
+use super::{
+    ANSWER, Action, Answer, Ask, Closing, ClosingStep, Keeping, LISTING_PAUSE, Now, RecordId, StateName,
+    Supervisor, Tag, Up,
+};
+use crate::record::{Host, Location, Record};
+use crate::world::Stranger;
+
+impl Supervisor {
+    /// Everything the servers are to be asked now.
+    pub(super) fn order(&mut self, now: Now) {
+        let sockets: Vec<PathBuf> = self.servers.keys().cloned().collect();
+        for socket in sockets {
+            self.mark_silent(now, &socket);
+            self.nudge(now, &socket);
+            self.note_closed(&socket);
+            self.stamp(now, &socket);
+            self.close_dead(now, &socket);
+            self.expel(now, &socket);
+            self.list(now, &socket);
+        }
+    }
+
+    /// Asks on the server's client, if it has one.
+    pub(super) fn ask(&mut self, now: Now, socket: &Path, ask: Ask) {
+        self.numbers += 1;
+        let tag = Tag(self.numbers);
+        let Some(up) = self.servers.get_mut(socket).and_then(super::Server::up_mut) else { return };
+        let mut listing = 0;
+        if ask == Ask::Listing {
+            up.asked += 1;
+            listing = up.asked;
+        }
+        up.open.push_back(Open { tag, ask: ask.clone(), sent: now.mono, listing });
+        self.actions.push_back(Action::Ask { socket: socket.to_owned(), link: up.link, tag, ask });
+    }
+
+    /// An answer came. Whatever it says, the server speaks.
+    pub(super) fn answered(&mut self, now: Now, socket: &Path, tag: Tag, answer: Answer) {
+        let Some(up) = self.servers.get_mut(socket).and_then(super::Server::up_mut) else { return };
+        let Some(at) = up.open.iter().position(|open| open.tag == tag) else { return };
+        let Some(open) = up.open.remove(at) else { return };
+        if std::mem::take(&mut up.silent) {
+            self.news = true;
+            // what was answered may be as old as the silence
+            up.soil(now.mono);
+        }
+        match (open.ask, answer) {
+            (Ask::Listing, Answer::Listing(snapshot)) => {
+                if !up.world.is_complete() {
+                    self.news = true;
+                }
+                up.world.take(snapshot);
+                up.answered = up.answered.max(open.listing);
+                up.not_before = None;
+            }
+            (Ask::Listing, Answer::Failed(_) | Answer::Done | Answer::NotDone | Answer::Habits(_)) => {
+                up.soil(now.mono);
+                up.not_before = Some(now.mono + LISTING_PAUSE);
+            }
+            (Ask::Habits(pane), answer) => Self::habits_known(up, pane, &answer),
+            (Ask::Stamp { .. }, Answer::Done) => up.soil(now.mono),
+            (Ask::KeepDead { pane, .. }, answer) => {
+                let kept = if answer == Answer::Done { Keeping::Kept } else { Keeping::Theirs };
+                up.keeping.insert(pane, kept);
+            }
+            (Ask::KillDead { pane, .. }, answer) => {
+                if answer != Answer::Done {
+                    up.left.insert(pane);
+                }
+                up.soil(now.mono);
+                if let Some(closing) = &mut up.closing {
+                    closing.step = ClosingStep::Settle { after: up.asked };
+                }
+            }
+            (Ask::ExpelWindow { .. } | Ask::ExpelPane { .. } | Ask::ExpelClient { .. } | Ask::Nudge, _) => {}
+            (Ask::Stamp { .. } | Ask::Unstamp { .. } | Ask::UnkeepDead { .. }, _) => {}
+        }
+    }
+
+    /// Somebody's client is in a session now; out of ours it is sent.
+    pub(super) fn client_moved(&mut self, socket: &Path, client: BString, session: SessionId) {
+        let Some(up) = self.servers.get_mut(socket).and_then(super::Server::up_mut) else { return };
+        if session == up.world.own_session() && client != up.identity.client {
+            up.guests.push(client);
+        }
+    }
+
+    /// The last screen of a dead pane was kept (or there was none): now it may close.
+    pub(super) fn screen_kept(&mut self, socket: &Path, pane: PaneId) {
+        let Some(up) = self.servers.get_mut(socket).and_then(super::Server::up_mut) else { return };
+        if let Some(closing) = &mut up.closing
+            && closing.pane == pane
+            && closing.step == ClosingStep::Screen
+        {
+            closing.step = ClosingStep::Screened;
+        }
+    }
+
+    fn habits_known(up: &mut Up, pane: PaneId, answer: &Answer) {
+        let theirs = match answer {
+            Answer::Habits(habits) => habits.keeps || habits.hooks,
+            // not known is not ours to change
+            Answer::Listing(_) | Answer::Done | Answer::NotDone | Answer::Failed(_) => true,
+        };
+        if let Some(closing) =
+            up.closing.filter(|closing| closing.pane == pane && closing.step == ClosingStep::Habits)
+        {
+            let keeps = !matches!(answer, Answer::Habits(habits) if !habits.keeps);
+            if keeps {
+                up.left.insert(pane);
+                up.closing = None;
+            } else {
+                up.closing = Some(Closing { step: ClosingStep::Asked, ..closing });
+            }
+            return;
+        }
+        let pane_level = matches!(answer, Answer::Habits(habits) if habits.pane_level);
+        up.keeping.insert(pane, if theirs || pane_level { Keeping::Theirs } else { Keeping::Free });
+    }
+
+    /// A server that owes an answer for too long is unknown until it speaks.
+    fn mark_silent(&mut self, now: Now, socket: &Path) {
+        let Some(up) = self.servers.get_mut(socket).and_then(super::Server::up_mut) else { return };
+        if !up.silent && up.owed_since().is_some_and(|since| now.mono >= since + ANSWER) {
+            up.silent = true;
+            self.news = true;
+        }
+    }
+
+    /// Makes tmux notice deaths that its answers do not show yet.
+    fn nudge(&mut self, now: Now, socket: &Path) {
+        let mut due = Vec::new();
+        for record in self.records().filter(|record| on(record, socket)) {
+            let Some(up) = self.servers.get(socket).and_then(super::Server::up) else { return };
+            let (Some(dying), Location::Pane { pane, process }) =
+                (self.dying.get(&record.id), &record.location)
+            else {
+                continue;
+            };
+            if up.answered <= dying.after || !is_of(record, up) {
+                continue;
+            }
+            let below_shell = matches!(record.ait.host, Some(Host::Shell { .. }));
+            let row = up.world.pane(PaneId(pane.0));
+            if judge(row, process.pid, below_shell, dying) != Verdict::Nudge {
+                continue;
+            }
+            due.push(record.id);
+        }
+        let mut nudged = false;
+        for id in due {
+            let Some(dying) = self.dying.get_mut(&id) else { continue };
+            let next = *dying.next.get_or_insert(now.mono + dying.pause());
+            if now.mono < next {
+                continue;
+            }
+            if !nudged {
+                self.ask(now, socket, Ask::Nudge);
+                nudged = true;
+            }
+            let asked = self.servers.get_mut(socket).and_then(super::Server::up_mut).map_or(0, |up| {
+                up.dirty.get_or_insert(now.mono);
+                up.asked
+            });
+            if let Some(dying) = self.dying.get_mut(&id) {
+                dying.nudges += 1;
+                dying.next = None;
+                dying.after = asked;
+            }
+        }
+    }
+
+    /// Remembers live records whose pane a complete answer no longer names.
+    fn note_closed(&mut self, socket: &Path) {
+        let Some(up) = self.servers.get(socket).and_then(super::Server::up) else { return };
+        // an answer asked before the world was last found dirty says nothing of a pane made since
+        if up.dirty.is_some() || up.answered < up.asked || !up.world.is_complete() {
+            return;
+        }
+        let closed: Vec<RecordId> = self
+            .records()
+            .filter(|record| {
+                on(record, socket) && is_of(record, up) && record.state.name() == StateName::Live
+            })
+            .filter(|record| {
+                record.location.pane_id().is_some_and(|pane| up.world.pane(PaneId(pane.0)).is_none())
+            })
+            .map(|record| record.id)
+            .collect();
+        self.closed.extend(closed);
+    }
+
+    /// Stamps the panes of live records, and keeps those whose own process is the agent.
+    fn stamp(&mut self, now: Now, socket: &Path) {
+        let mut asks = Vec::new();
+        {
+            let Some(up) = self.servers.get(socket).and_then(super::Server::up) else { return };
+            for record in self.records().filter(|record| on(record, socket) && is_of(record, up)) {
+                let Location::Pane { pane, process } = &record.location else { continue };
+                let pane = PaneId(pane.0);
+                if record.state.name() != StateName::Live
+                    || process.started.is_empty()
+                    || self.dying.contains_key(&record.id)
+                {
+                    continue;
+                }
+                let Some(row) = up.world.pane(pane).filter(|row| row.pid == Some(process.pid) && !row.dead)
+                else {
+                    continue;
+                };
+                let stamped = row.stamp == record.id.to_string();
+                if !stamped
+                    && !up.stamped.contains(&(pane, record.id))
+                    && !self.claims(&row.stamp, socket, pane)
+                {
+                    asks.push(Ask::Stamp { pane, pid: process.pid, record: record.id });
+                }
+                let host_pane = record.ait.host == Some(Host::Pane)
+                    && record.agent_process().is_some_and(|agent| agent.pid == process.pid);
+                if !stamped || !host_pane {
+                    continue;
+                }
+                match up.keeping.get(&pane) {
+                    None => asks.push(Ask::Habits(pane)),
+                    Some(Keeping::Free) => asks.push(Ask::KeepDead { pane, record: record.id }),
+                    Some(Keeping::Asked | Keeping::Ordered | Keeping::Kept | Keeping::Theirs) => {}
+                }
+            }
+        }
+        for ask in asks {
+            if let Some(up) = self.servers.get_mut(socket).and_then(super::Server::up_mut) {
+                match &ask {
+                    Ask::Stamp { pane, record, .. } => {
+                        up.stamped.insert((*pane, *record));
+                    }
+                    Ask::Habits(pane) => {
+                        up.keeping.insert(*pane, Keeping::Asked);
+                    }
+                    Ask::KeepDead { pane, .. } => {
+                        up.keeping.insert(*pane, Keeping::Ordered);
+                    }
+                    Ask::Listing
+                    | Ask::Nudge
+                    | Ask::Unstamp { .. }
+                    | Ask::UnkeepDead { .. }
+                    | Ask::KillDead { .. }
+                    | Ask::ExpelWindow { .. }
+                    | Ask::ExpelPane { .. }
+                    | Ask::ExpelClient { .. } => {}
+                }
+            }
+            self.ask(now, socket, ask);
+        }
+    }
+
+    /// Whether another record has that pane by right, so that its stamp is not ours to write over.
+    fn claims(&self, stamp: &BString, socket: &Path, pane: PaneId) -> bool {
+        self.records().any(|other| {
+            stamp == other.id.to_string().as_bytes()
+                && on(other, socket)
+                && other.location.pane_id().is_some_and(|at| at.0 == pane.0)
+        })
+    }
+
+    /// Closes the dead panes of agents whose end is in the archive: one at a time, each followed by one more round trip.
+    fn close_dead(&mut self, now: Now, socket: &Path) {
+        let known: Vec<String> = self.records().map(|record| record.id.to_string()).collect();
+        let writing = matches!(self.writing, super::Writing::UnderWay { .. });
+        let Some(up) = self.servers.get_mut(socket).and_then(super::Server::up_mut) else { return };
+        if let Some(closing) = up.closing {
+            match closing.step {
+                ClosingStep::Habits | ClosingStep::Screen | ClosingStep::Kill => return,
+                ClosingStep::Asked => {
+                    up.closing = Some(Closing { step: ClosingStep::Screen, ..closing });
+                    let Closing { pane, record, .. } = closing;
+                    self.actions.push_back(Action::KeepScreen { socket: socket.to_owned(), pane, record });
+                    return;
+                }
+                ClosingStep::Screened => {
+                    up.closing = Some(Closing { step: ClosingStep::Kill, ..closing });
+                    self.ask(now, socket, Ask::KillDead { pane: closing.pane, record: closing.record });
+                    return;
+                }
+                ClosingStep::Settle { after } if up.answered <= after => return,
+                ClosingStep::Settle { .. } => up.closing = None,
+            }
+        }
+        // a record may be on its way back into the store
+        if writing {
+            return;
+        }
+        let next = up.world.panes().find_map(|row| {
+            let stamp = std::str::from_utf8(&row.stamp).ok()?;
+            let record: RecordId = stamp.parse().ok()?;
+            let orphan = row.dead && row.frozen.is_empty() && !known.iter().any(|id| id == stamp);
+            (orphan && !up.left.contains(&row.id)).then_some((row.id, record))
+        });
+        if let Some((pane, record)) = next {
+            up.closing = Some(Closing { pane, record, step: ClosingStep::Habits });
+            self.ask(now, socket, Ask::Habits(pane));
+        }
+    }
+
+    /// Sends what came to be in `_ait` to where it would have been without us.
+    fn expel(&mut self, now: Now, socket: &Path) {
+        let Some(up) = self.servers.get_mut(socket).and_then(super::Server::up_mut) else { return };
+        let Some(to) = refuge(up) else { return };
+        let mut asks: Vec<Ask> = std::mem::take(&mut up.guests)
+            .into_iter()
+            .map(|client| Ask::ExpelClient { client, to })
+            .collect();
+        for stranger in up.world.strangers() {
+            if up.expelled.insert(StrangerKey::from(stranger)) {
+                asks.push(match stranger {
+                    Stranger::Window(window) => Ask::ExpelWindow { window, to },
+                    Stranger::Pane(pane) => Ask::ExpelPane { pane, to },
+                });
+            }
+        }
+        for ask in asks {
+            self.ask(now, socket, ask);
+        }
+    }
+
+    /// Lists the server again if its world may be wrong.
+    fn list(&mut self, now: Now, socket: &Path) {
+        let Some(up) = self.servers.get_mut(socket).and_then(super::Server::up_mut) else { return };
+        if !up.wants_listing(now.mono) {
+            return;
+        }
+        up.dirty = None;
+        self.ask(now, socket, Ask::Listing);
+    }
+}
+
+/// Whether the record's pane is on that socket.
+fn on(record: &Record, socket: &Path) -> bool {
+    record.ait.server.as_ref().is_some_and(|epoch| Path::new(&epoch.socket) == socket)
+}
+
+/// Whether the record belongs to the life of the server that is attached.
+fn is_of(record: &Record, up: &Up) -> bool {
+    record.ait.server.as_ref().is_some_and(|epoch| epoch.process() == up.identity.process)
+}
+
+/// The session a stranger would have come to without us: the user's default one, else any of theirs.
+fn refuge(up: &Up) -> Option<SessionId> {
+    let theirs = |id: &SessionId| up.world.sessions().any(|(session, _)| session == *id);
+    up.identity.default_session.filter(theirs).or_else(|| up.world.sessions().map(|(id, _)| id).next())
+}

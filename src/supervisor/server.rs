@@ -1,0 +1,277 @@
+//! What the supervisor holds of one socket: the control client, the world it tells of, and the questions under way.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use bstr::BString;
+use tmux_control::PaneId;
+
+use super::input::{Ask, Identity, LinkId, Tag};
+use crate::api::Happening;
+use crate::record::{ProcessId, RecordId};
+use crate::world::{Stranger, World};
+
+/// Listings under way at once: one that may have been asked too early, one that was asked after.
+const LISTINGS: usize = 2;
+/// The first and the longest pause before attaching again.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(30));
+/// A link that ends sooner than this counts as a failure to attach.
+const SHORT_LIFE: Duration = Duration::from_secs(2);
+
+/// One socket.
+#[derive(Debug, Default)]
+pub(super) struct Server {
+    /// Named on the command line.
+    pub(super) explicit: bool,
+    /// Whether the socket's file is there; `None` until somebody looked.
+    pub(super) present: Option<bool>,
+    /// The control client.
+    pub(super) link: Link,
+    /// Failures to attach in a row.
+    pub(super) failures: u32,
+    /// Why the last attempt failed, until one succeeds.
+    pub(super) trouble: Option<String>,
+    /// Nobody listens there, as the last attempt found.
+    pub(super) refused: bool,
+    /// How the last link that was up ended: of which server, with which `%exit`.
+    pub(super) last_end: Option<(ProcessId, Option<BString>)>,
+    /// SIGUSR1 was sent for this absence of the socket.
+    pub(super) remade: bool,
+    /// The last event that changed the store.
+    pub(super) last_event: Option<Happening>,
+}
+
+/// The control client of a server.
+#[derive(Debug, Default)]
+pub(super) enum Link {
+    /// None.
+    #[default]
+    Down,
+    /// None until then.
+    Paused {
+        /// When to try again.
+        until: Duration,
+    },
+    /// On its way.
+    Attaching {
+        /// Its number.
+        link: LinkId,
+    },
+    /// Attached.
+    Up(Box<Up>),
+    /// Told to go; its end has not come yet.
+    Leaving {
+        /// Its number.
+        link: LinkId,
+        /// The server it was attached to.
+        process: Option<ProcessId>,
+    },
+}
+
+/// An attached control client.
+#[derive(Debug)]
+pub(super) struct Up {
+    pub(super) link: LinkId,
+    pub(super) identity: Identity,
+    /// When it attached.
+    pub(super) since: Duration,
+    /// The same, unix seconds.
+    pub(super) since_utc: i64,
+    pub(super) world: World,
+    /// Since when the world may be wrong.
+    pub(super) dirty: Option<Duration>,
+    /// Do not list before then: the last listing failed.
+    pub(super) not_before: Option<Duration>,
+    /// How many listings were asked.
+    pub(super) asked: u64,
+    /// The last listing that was answered whole.
+    pub(super) answered: u64,
+    /// Questions without an answer yet, oldest first.
+    pub(super) open: VecDeque<Open>,
+    /// It owes an answer for too long.
+    pub(super) silent: bool,
+    /// When the last word came that may have changed a name or a place.
+    pub(super) heard: Duration,
+    /// Stamps that were ordered, so that none is ordered twice.
+    pub(super) stamped: BTreeSet<(PaneId, RecordId)>,
+    /// What was made of each pane's death habits.
+    pub(super) keeping: BTreeMap<PaneId, Keeping>,
+    /// The dead pane being closed, one at a time.
+    pub(super) closing: Option<Closing>,
+    /// Dead panes that stay, because the user keeps them or the server would not close them.
+    pub(super) left: BTreeSet<PaneId>,
+    /// Clients that came to `_ait`, not yet sent away.
+    pub(super) guests: Vec<BString>,
+    /// What was already told to leave `_ait`.
+    pub(super) expelled: BTreeSet<StrangerKey>,
+}
+
+/// A stranger, in an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum StrangerKey {
+    Window(u32),
+    Pane(u32),
+}
+
+impl From<Stranger> for StrangerKey {
+    fn from(stranger: Stranger) -> Self {
+        match stranger {
+            Stranger::Window(id) => Self::Window(id.0),
+            Stranger::Pane(id) => Self::Pane(id.0),
+        }
+    }
+}
+
+/// A question without an answer yet.
+#[derive(Debug)]
+pub(super) struct Open {
+    pub(super) tag: Tag,
+    pub(super) ask: Ask,
+    pub(super) sent: Duration,
+    /// Which listing it is; 0 for other questions.
+    pub(super) listing: u64,
+}
+
+/// Whether a pane is kept when its process ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Keeping {
+    /// The user's habits are being asked.
+    Asked,
+    /// Nothing of theirs is in the way.
+    Free,
+    /// `remain-on-exit` is being set.
+    Ordered,
+    /// Set by us.
+    Kept,
+    /// Left as the user has it: a hook, or a value of their own.
+    Theirs,
+}
+
+/// The closing of one dead stamped pane, step by step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Closing {
+    pub(super) pane: PaneId,
+    pub(super) record: RecordId,
+    pub(super) step: ClosingStep,
+}
+
+/// How far a closing is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ClosingStep {
+    /// Asked what the user's settings say.
+    Habits,
+    /// They do not keep dead panes.
+    Asked,
+    /// Its last screen is being kept.
+    Screen,
+    /// It is kept.
+    Screened,
+    /// Being closed.
+    Kill,
+    /// One further round trip before the next one: a listing asked after this one.
+    Settle {
+        /// Listings asked when the kill was answered.
+        after: u64,
+    },
+}
+
+impl Server {
+    /// The attached client.
+    pub(super) fn up(&self) -> Option<&Up> {
+        match &self.link {
+            Link::Up(up) => Some(up),
+            Link::Down | Link::Paused { .. } | Link::Attaching { .. } | Link::Leaving { .. } => None,
+        }
+    }
+
+    /// The attached client, to change.
+    pub(super) fn up_mut(&mut self) -> Option<&mut Up> {
+        match &mut self.link {
+            Link::Up(up) => Some(up),
+            Link::Down | Link::Paused { .. } | Link::Attaching { .. } | Link::Leaving { .. } => None,
+        }
+    }
+
+    /// The number of the client, if there is one.
+    pub(super) fn link_id(&self) -> Option<LinkId> {
+        match &self.link {
+            Link::Down | Link::Paused { .. } => None,
+            Link::Attaching { link } | Link::Leaving { link, .. } => Some(*link),
+            Link::Up(up) => Some(up.link),
+        }
+    }
+
+    /// The server the client is or was just attached to, whose last words may still come.
+    pub(super) fn speaking_of(&self) -> Option<&ProcessId> {
+        match &self.link {
+            Link::Up(up) => Some(&up.identity.process),
+            Link::Leaving { process, .. } => process.as_ref(),
+            Link::Down | Link::Paused { .. } | Link::Attaching { .. } => None,
+        }
+    }
+
+    /// A client did not attach, or went soon after: wait longer each time.
+    pub(super) fn pause(&mut self, now: Duration) {
+        let pause = PAUSE.0.saturating_mul(1 << self.failures.min(10)).min(PAUSE.1);
+        self.failures = self.failures.saturating_add(1);
+        self.link = Link::Paused { until: now + pause };
+    }
+
+    /// The client of a living server ended: attach again at once, unless it had only just attached.
+    pub(super) fn drop_link(&mut self, now: Duration) {
+        let short = self.up().is_some_and(|up| now.saturating_sub(up.since) < SHORT_LIFE);
+        if short {
+            self.pause(now);
+        } else {
+            self.failures = 0;
+            self.link = Link::Down;
+        }
+    }
+}
+
+impl Up {
+    /// A client just attached: nothing is known of the server but who it is.
+    pub(super) fn new(link: LinkId, identity: Identity, now: super::input::Now) -> Self {
+        let world = World::unknown(identity.session, identity.hold);
+        Self {
+            link,
+            identity,
+            since: now.mono,
+            since_utc: now.utc,
+            world,
+            dirty: Some(now.mono),
+            not_before: None,
+            asked: 0,
+            answered: 0,
+            open: VecDeque::new(),
+            silent: false,
+            heard: now.mono,
+            stamped: BTreeSet::new(),
+            keeping: BTreeMap::new(),
+            closing: None,
+            left: BTreeSet::new(),
+            guests: Vec::new(),
+            expelled: BTreeSet::new(),
+        }
+    }
+
+    /// The world may be wrong since now.
+    pub(super) fn soil(&mut self, now: Duration) {
+        self.dirty.get_or_insert(now);
+        self.heard = now;
+    }
+
+    /// Whether a listing should be asked now.
+    pub(super) fn wants_listing(&self, now: Duration) -> bool {
+        let under_way = self.open.iter().filter(|open| open.listing > 0).count();
+        self.dirty.is_some()
+            && under_way < LISTINGS
+            && !self.silent
+            && self.not_before.is_none_or(|not_before| now >= not_before)
+    }
+
+    /// The oldest question without an answer, since when.
+    pub(super) fn owed_since(&self) -> Option<Duration> {
+        self.open.front().map(|open| open.sent)
+    }
+}

@@ -1,0 +1,133 @@
+//! A shutdown is not a stop: what a reboot claims, and the supervisor's own clean end.
+//!
+//! `kill-server` and a shutdown look alike, and at a shutdown agents, servers and the supervisor are all told to end. So an
+//! end by a shutdown's signals is provisional, and only the next start can tell: under another boot, what ended within
+//! [`CLAIM`] of that boot's end belongs to it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::{Action, Ask, EndedEarlier, Link, Now, Start, Supervisor};
+use crate::record::{Location, LossCause, Lost, Record, RecordId, Records, Stamp, State, StateName, Verb};
+
+/// How long before the end of a boot an end may still be part of it, in seconds.
+const CLAIM: i64 = 90;
+
+/// The changes a reboot makes to what had ended or stopped just before it.
+pub(super) fn claimed(
+    records: &Records,
+    ends: &[EndedEarlier],
+    start: &Start,
+    now: i64,
+) -> Vec<(RecordId, Verb)> {
+    let mut changes = Vec::new();
+    for record in records.iter() {
+        let Some(lost) = record.state.lost() else { continue };
+        let boot = boot_of(record);
+        let stopped = lost.cause == LossCause::ServerStopped && matches!(record.state, State::Frozen { .. });
+        if stopped && is_past(boot, start) && lost.at.unix() > end_of(boot, start) - CLAIM {
+            changes.push((
+                record.id,
+                Verb::Reboot { evidence: "its server was stopped as the boot ended".into() },
+            ));
+        }
+    }
+    let earliest = |boot: &str| {
+        // a server's stop that the reboot claims pulls the ends just before that stop along
+        let stops = records.iter().filter_map(|record| {
+            let of = boot_of(record);
+            let claimed = changes.iter().any(|(id, _)| *id == record.id);
+            record.state.lost().filter(|_| claimed && of == boot).map(|lost| lost.at.unix())
+        });
+        stops.chain([end_of(boot, start)]).min().unwrap_or(now)
+    };
+    let revived: Vec<(RecordId, Verb)> = ends
+        .iter()
+        .filter(|end| end.provisional && is_past(boot_of(&end.record), start))
+        .filter(|end| records.get(end.record.id).is_none())
+        .filter(|end| end.at > earliest(boot_of(&end.record)) - CLAIM)
+        .map(|end| {
+            let lost = Lost {
+                at: Stamp::from_unix(now),
+                cause: LossCause::Reboot,
+                exit_status: None,
+                signal: None,
+                evidence: format!("it ended as the boot ended: {}", end.evidence),
+                unknown: Default::default(),
+            };
+            let verb =
+                Verb::Revive { archived: end.record.clone(), lost: Some(Box::new(lost)), capture: None };
+            (end.record.id, verb)
+        })
+        .collect();
+    changes.extend(revived);
+    changes
+}
+
+/// The boot its server belonged to, empty where it is not known.
+fn boot_of(record: &Record) -> &str {
+    record.ait.server.as_ref().map_or("", |epoch| epoch.boot_id.as_str())
+}
+
+fn is_past(boot_id: &str, start: &Start) -> bool {
+    !boot_id.is_empty() && boot_id != start.boot_id
+}
+
+/// When that earlier boot ended, as far as it is known: when the supervisor was told to end under it, else when this one
+/// began. Unix seconds.
+fn end_of(boot_id: &str, start: &Start) -> i64 {
+    match &start.last_stop {
+        Some(stop) if stop.boot_id == boot_id => stop.at,
+        Some(_) | None => start.boot_began,
+    }
+}
+
+impl Supervisor {
+    /// A clean end: what was set on the servers is taken back, every client leaves, no agent is touched.
+    pub(super) fn wind_down(&mut self, now: Now, until: Duration) {
+        if self.ended {
+            return;
+        }
+        let sockets: Vec<PathBuf> = self.servers.keys().cloned().collect();
+        for socket in &sockets {
+            self.take_back(now, socket);
+        }
+        let left = self.servers.values().any(|server| server.link_id().is_some());
+        let writing = matches!(self.writing, super::Writing::UnderWay { .. });
+        if now.mono >= until || (!left && !writing) {
+            self.ended = true;
+            self.actions.push_back(Action::Ended);
+        }
+    }
+
+    fn take_back(&mut self, now: Now, socket: &PathBuf) {
+        let Some(server) = self.servers.get(socket) else { return };
+        let link = match &server.link {
+            Link::Up(up) => up.link,
+            Link::Attaching { link } => *link,
+            Link::Down | Link::Paused { .. } | Link::Leaving { .. } => return,
+        };
+        let process = server.up().map(|up| up.identity.process.clone());
+        let mut asks = Vec::new();
+        if let Some(up) = server.up() {
+            for record in self.records() {
+                let Location::Pane { pane, .. } = &record.location else { continue };
+                let here = record.ait.server.as_ref().is_some_and(|e| e.process() == up.identity.process);
+                if here && record.state.name() == StateName::Live {
+                    let pane = tmux_control::PaneId(pane.0);
+                    if up.keeping.get(&pane) == Some(&super::Keeping::Kept) {
+                        asks.push(Ask::UnkeepDead { pane, record: record.id });
+                    }
+                    asks.push(Ask::Unstamp { pane, record: record.id });
+                }
+            }
+        }
+        for ask in asks {
+            self.ask(now, socket, ask);
+        }
+        if let Some(server) = self.servers.get_mut(socket) {
+            server.link = Link::Leaving { link, process };
+        }
+        self.actions.push_back(Action::Detach { socket: socket.clone(), link });
+    }
+}
