@@ -23,6 +23,8 @@ pub mod process;
     reason = "reads and writes the user's settings and asks the service manager"
 )]
 pub mod service;
+#[expect(clippy::disallowed_methods, reason = "runs tmux and keeps time with it")]
+pub mod tmux;
 
 // show
 #[expect(clippy::disallowed_methods, reason = "a face reads arguments, the environment and the terminal")]

@@ -28,7 +28,9 @@ pub(super) fn start_of(pid: i32) -> Option<String> {
 
 pub(super) fn liveness(id: &ProcessId) -> Liveness {
     match stat(id.pid) {
-        Ok(stat) if stat.started != id.started || is_dead(stat.state) => Liveness::Gone,
+        Ok(stat) if is_dead(stat.state) => Liveness::Gone,
+        Ok(_) if id.started.is_empty() => Liveness::Unknown,
+        Ok(stat) if stat.started != id.started => Liveness::Gone,
         Ok(_) => Liveness::Alive,
         Err(_) => match raw(id.pid).map(test_kill_process) {
             // no such number: nothing can be running under it

@@ -17,7 +17,9 @@ pub(super) fn start_of(pid: i32) -> Option<String> {
 
 pub(super) fn liveness(id: &ProcessId) -> Liveness {
     match row(id.pid) {
-        Ok(Some(row)) if row.id.started == id.started && !row.zombie => Liveness::Alive,
+        Ok(Some(row)) if row.zombie => Liveness::Gone,
+        Ok(Some(_)) if id.started.is_empty() => Liveness::Unknown,
+        Ok(Some(row)) if row.id.started == id.started => Liveness::Alive,
         Ok(_) => Liveness::Gone,
         Err(_) => Liveness::Unknown,
     }

@@ -31,6 +31,7 @@ mod macos;
 #[cfg(target_os = "macos")]
 use macos as system;
 
+pub use crate::record::{Liveness, ProcessId};
 pub use boot::{boot_age, boot_id, boot_time};
 #[cfg(target_os = "macos")]
 pub use kqueue::{Watch, signal};
@@ -39,27 +40,6 @@ pub use peer::{Peer, peer};
 pub use pidfd::{Watch, signal};
 pub use rustix::process::Signal;
 pub use tmux_env::{TmuxEnv, tmux_of};
-
-/// A process, told apart from every other that had or will have its pid in this boot.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ProcessId {
-    /// The pid, positive.
-    pub pid: i32,
-    /// When it started, opaque: only equality means anything. Linux: field 22 of `/proc/PID/stat` (ticks since boot);
-    /// macOS: the start time `ps` prints.
-    pub started: String,
-}
-
-/// What is known of a process named by pid and start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Liveness {
-    /// It runs, sleeps or is stopped. Not being allowed to signal it changes nothing.
-    Alive,
-    /// No such pid, another start under that pid, or a zombie nobody has collected yet.
-    Gone,
-    /// The system does not let us see (a hidden `/proc`, an unreadable entry). Never read as gone.
-    Unknown,
-}
 
 /// What a signal met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -195,7 +175,8 @@ impl Table {
     }
 }
 
-/// When a process started, opaque; `None` when there is no such process or it cannot be seen.
+/// When a process started, opaque: only equality means anything, and only within one boot. Linux: field 22 of
+/// `/proc/PID/stat` (ticks since boot); macOS: the start time `ps` prints. `None` when there is no such process or it cannot be seen.
 pub fn start_of(pid: i32) -> Option<String> {
     system::start_of(pid)
 }
@@ -211,7 +192,8 @@ pub fn me() -> Result<ProcessId, ProcessError> {
     identify(pid).ok_or(ProcessError::Unproven(pid))
 }
 
-/// Whether a process still lives. A stopped one does, and so does one of another user.
+/// Whether a process still lives. A stopped one does, and so does one of another user; a zombie does not. A bare pid (no
+/// start) proves only its own absence: while there is such a process, it is unknown whether it is the one that was meant.
 pub fn liveness(id: &ProcessId) -> Liveness {
     system::liveness(id)
 }

@@ -166,6 +166,18 @@ mod tests {
     }
 
     #[test]
+    fn a_bare_pid_proves_only_its_own_absence() {
+        let (mut child, id) = sleeper();
+        let bare = ProcessId::bare(id.pid);
+        assert_eq!(liveness(&bare), Liveness::Unknown);
+        assert!(matches!(signal(&bare, Signal::KILL), Err(ProcessError::Unproven(_))));
+        assert_eq!(liveness(&id), Liveness::Alive, "it was not hit");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(liveness(&bare), Liveness::Gone);
+    }
+
+    #[test]
     fn numbers_that_are_no_pids_are_refused() {
         for pid in [0, -1, i32::MIN] {
             let id = ProcessId { pid, started: "1".to_owned() };

@@ -1,0 +1,216 @@
+//! Attaching: the hidden session, the first words, and what can go wrong.
+//!
+//! The client lives in a session of its own, never in one of the user's, and changes nothing of theirs. The order is that of
+//! the recipe in the design: what a plain process must ask before; one command line that makes or joins the session and ties
+//! its life to its clients; nothing written before tmux has closed the first block (R10).
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command as Process, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bstr::BString;
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use tmux_control::{Command, SessionId, Version};
+use tokio::sync::oneshot;
+
+use super::client::{Client, ReplyError, SendError};
+use super::identity::{BEFORE, Identity, Who, default_session, hold_pane, is_taken, own_panes, who};
+use super::queue::{Events, Shared};
+use super::stream::{Drain, Stream};
+use super::{HOLD_SESSION, OneShot, Unanswered, binary};
+use crate::process::identify;
+
+/// How long each step may take before the attempt is given up and its process ended.
+const STEP: Duration = Duration::from_secs(5);
+
+/// The safety net for what no notification tells (respawns, panes of other sessions), once a second; and it wakes the
+/// server, which up to 3.7c holds late renames back until something does.
+const HEARTBEAT: &str = "hb::#{S:#{W:#{P:#{pane_id}=#{pane_dead}#,#{pane_pid} }}}";
+
+/// Why there is no control client. Only [`Unanswered::NoServer`] says anything about the server.
+#[derive(Debug, thiserror::Error)]
+pub enum AttachError {
+    /// The question before the attach, or the attach itself, got no answer.
+    #[error(transparent)]
+    Unanswered(#[from] Unanswered),
+    /// tmux refused to make or join the hidden session.
+    #[error("cannot attach to {socket}: {words}")]
+    Refused {
+        /// The socket.
+        socket: PathBuf,
+        /// tmux's words.
+        words: BString,
+    },
+    /// There is a session of that name, and it is not ours: none of its panes was started with `ait hold`. It is left alone.
+    #[error("the session {HOLD_SESSION} on {socket} is not ours")]
+    NotOurs {
+        /// The socket.
+        socket: PathBuf,
+    },
+    /// The client ended while it said who it is, or said what nobody understands.
+    #[error("lost the control client on {socket} while attaching: {why}")]
+    Lost {
+        /// The socket.
+        socket: PathBuf,
+        /// What was missing.
+        why: String,
+    },
+    /// The program of the hold pane is no absolute path, or tmux would read its end as its own.
+    #[error("{0} cannot be the program of the hidden pane")]
+    HoldProgram(PathBuf),
+    /// The client could not be started.
+    #[error("cannot start {binary}: {source}")]
+    Start {
+        /// The program.
+        binary: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl Client {
+    /// Attaches a control client to the server on a socket. `hold` is the absolute path of the `ait` that runs in the hidden
+    /// session. Must be called within a tokio runtime; takes milliseconds, and no longer than a few times 5 s on a server
+    /// that does not answer. Giving up half-way leaves nothing behind.
+    ///
+    /// # Errors
+    /// There is no client; see [`AttachError`].
+    pub async fn attach(socket: &Path, hold: &Path) -> Result<(Client, Events), AttachError> {
+        if !hold.is_absolute() || hold.as_os_str().as_bytes().ends_with(b";") {
+            return Err(AttachError::HoldProgram(hold.to_owned()));
+        }
+        let before = OneShot::new(socket)?.deadline(STEP).run(BEFORE).await?;
+        let default_session =
+            default_session(&before).ok_or_else(|| lost(socket, "no answer before the attach"))?;
+        // joining sets an option on the session that ends it when we leave: it must be ours before
+        if is_taken(&before) && hold_pane(&before).is_none() {
+            return Err(AttachError::NotOurs { socket: socket.to_owned() });
+        }
+
+        let (attached, first_block) = oneshot::channel();
+        let client = start(socket, hold, attached)?;
+        match tokio::time::timeout(STEP, first_block).await {
+            Ok(Ok(Ok(()))) => {}
+            Ok(Ok(Err(words))) => return Err(AttachError::Refused { socket: socket.to_owned(), words }),
+            // ended without a block: standard error says why
+            Ok(Err(_)) => return Err(client.failure(socket)),
+            Err(_) => return Err(timeout(socket)),
+        }
+        tokio::time::timeout(STEP, client.introduce(socket, default_session))
+            .await
+            .unwrap_or_else(|_| Err(timeout(socket)))
+    }
+}
+
+/// A client that is started and not yet known.
+struct Started {
+    shared: Arc<Shared>,
+    waker: io::PipeWriter,
+}
+
+impl Started {
+    /// Asks who the server is and who we are, and starts the heartbeat.
+    async fn introduce(
+        self,
+        socket: &Path,
+        default_session: Option<SessionId>,
+    ) -> Result<(Client, Events), AttachError> {
+        let answer = self.ask(socket, &who()).await?;
+        let who = Who::parse(&answer).ok_or_else(|| lost(socket, "no identity"))?;
+        // its start is read now; that it answers afterwards proves that the pid was its own
+        let server = identify(who.pid);
+        self.ask(socket, &Command::new("refresh-client").args(["-B", HEARTBEAT])).await?;
+        let panes = self.ask(socket, &own_panes(who.session)).await?;
+        let hold = hold_pane(&panes).ok_or_else(|| AttachError::NotOurs { socket: socket.to_owned() })?;
+        let identity = Identity {
+            server,
+            pid: who.pid,
+            started_at: who.started_at,
+            version: Version::parse(&who.version),
+            version_text: who.version,
+            socket: who.socket,
+            session: who.session,
+            hold,
+            client: who.client,
+            default_session,
+        };
+        self.shared.lock().open(identity.clone());
+        let events = Events::new(Arc::clone(&self.shared));
+        Ok((Client { shared: self.shared, identity, waker: Mutex::new(self.waker) }, events))
+    }
+
+    async fn ask(&self, socket: &Path, command: &Command) -> Result<Vec<u8>, AttachError> {
+        match super::client::ask(&self.shared, command).await {
+            Ok(Ok(body)) => Ok(body),
+            Ok(Err(ReplyError::Refused(words))) => {
+                Err(AttachError::Refused { socket: socket.to_owned(), words })
+            }
+            Ok(Err(ReplyError::TooLong)) => Err(lost(socket, "an answer without end")),
+            Ok(Err(ReplyError::Unanswered)) | Err(SendError::Ended | SendError::Full) => {
+                Err(self.failure(socket))
+            }
+            Err(SendError::Unsendable(refused)) => Err(lost(socket, &refused.to_string())),
+        }
+    }
+
+    /// What the end of the client says.
+    fn failure(&self, socket: &Path) -> AttachError {
+        match self.shared.lock().ended() {
+            Some(ended) => Unanswered::from_words(socket, &ended.stderr).into(),
+            None => lost(socket, "it does not take requests"),
+        }
+    }
+}
+
+/// Starts `tmux -C` and the thread that drains it. Every word is an argument of its own; no shell reads any of them.
+fn start(
+    socket: &Path,
+    hold: &Path,
+    attached: oneshot::Sender<Result<(), BString>>,
+) -> Result<Started, AttachError> {
+    let binary = binary()?;
+    let failed = |source| AttachError::Start { binary: binary.clone(), source };
+    let (wake, waker) = io::pipe().map_err(failed)?;
+    let drain = Drain::start().map_err(failed)?;
+    let mut child = Process::new(&binary)
+        .args(["-u", "-N", "-S"])
+        .arg(socket)
+        .args(["-C", "new-session", "-A", "-E", "-s", HOLD_SESSION, "-x", "80", "-y", "24"])
+        .args(["-f", "no-output,ignore-size"])
+        .args([hold.as_os_str(), OsStr::new("hold")])
+        .args([";", "set-option", "-t", &format!("={HOLD_SESSION}:"), "destroy-unattached", "on"])
+        .env_remove("TMUX")
+        .env_remove("TMUX_PANE")
+        // the session's working directory must not hold a mount of the user's
+        .current_dir("/")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        // a key pressed at the terminal of `ait supervise` is for us to act upon, not for this process
+        .process_group(0)
+        .spawn()
+        .map_err(failed)?;
+    let (Some(stdin), Some(stdout), Some(stderr)) =
+        (child.stdin.take(), child.stdout.take(), child.stderr.take())
+    else {
+        return Err(failed(io::Error::other("a pipe is missing")));
+    };
+    // writing must never wait for a server that reads nothing; should this fail, it only waits
+    let _ = fcntl_getfl(&stdin).and_then(|flags| fcntl_setfl(&stdin, flags | OFlags::NONBLOCK));
+    let shared = Shared::new(stdin, attached);
+    drain.take(Stream { child, stdout, stderr, wake, shared: Arc::clone(&shared) });
+    Ok(Started { shared, waker })
+}
+
+fn lost(socket: &Path, why: &str) -> AttachError {
+    AttachError::Lost { socket: socket.to_owned(), why: why.to_owned() }
+}
+
+fn timeout(socket: &Path) -> AttachError {
+    Unanswered::Timeout { socket: socket.to_owned(), deadline: STEP }.into()
+}

@@ -1,0 +1,71 @@
+//! The commands that list a server whole, for a control client and for plain processes.
+//!
+//! The three belong together: send them in one go, and make a [`Snapshot`] of the three answers or of none.
+
+use tmux_control::Command;
+
+use super::{OneShot, Unanswered};
+use crate::world::rows::{BadListing, LIST_PANES, LIST_SESSIONS, LIST_WINDOWS, Snapshot};
+
+/// A listing by a plain process failed.
+#[derive(Debug, thiserror::Error)]
+pub enum ListError {
+    /// No answer; only some kinds of it say anything about the server.
+    #[error(transparent)]
+    Unanswered(#[from] Unanswered),
+    /// An answer that is none.
+    #[error(transparent)]
+    Bad(#[from] BadListing),
+}
+
+/// `list-sessions`.
+pub fn sessions() -> Command {
+    Command::new("list-sessions").args(["-F", LIST_SESSIONS])
+}
+
+/// `list-windows -a`.
+pub fn windows() -> Command {
+    Command::new("list-windows").args(["-a", "-F", LIST_WINDOWS])
+}
+
+/// `list-panes -a`.
+pub fn panes() -> Command {
+    Command::new("list-panes").args(["-a", "-F", LIST_PANES])
+}
+
+/// The whole server by one plain process. The three lists run in one go inside the server, so they are of one moment.
+///
+/// # Errors
+/// No answer, or one that is no whole listing.
+pub async fn snapshot(server: &OneShot) -> Result<Snapshot, ListError> {
+    let words = [
+        "list-sessions",
+        "-F",
+        LIST_SESSIONS,
+        ";",
+        "list-windows",
+        "-a",
+        "-F",
+        LIST_WINDOWS,
+        ";",
+        "list-panes",
+        "-a",
+        "-F",
+        LIST_PANES,
+    ];
+    let answer = server.run(words).await?;
+    let lines = |letter: &[u8]| -> Vec<u8> {
+        answer
+            .split_inclusive(|byte| *byte == b'\n')
+            .filter(|line| line.starts_with(letter))
+            .flatten()
+            .copied()
+            .collect()
+    };
+    let known =
+        |line: &&[u8]| line.starts_with(b"S\t") || line.starts_with(b"W\t") || line.starts_with(b"P\t");
+    if let Some(odd) = answer.split(|byte| *byte == b'\n').find(|line| !line.is_empty() && !known(line)) {
+        return Err(BadListing::Row { listing: "the listing", line: odd.into() }.into());
+    }
+    Ok(Snapshot::parse(&lines(b"S\t"), &lines(b"W\t"), &lines(b"P\t"))?)
+}
