@@ -10,6 +10,7 @@
 mod demo;
 mod demo_agent;
 mod failure;
+mod hold;
 mod print;
 
 use std::ffi::OsString;
@@ -44,6 +45,9 @@ enum Command {
     /// A stand-in agent for `ait demo` and the tests
     #[command(hide = true)]
     DemoAgent(demo_agent::Args),
+    /// The pane of the hidden session `_ait`
+    #[command(hide = true)]
+    Hold(hold::Args),
 }
 
 impl Command {
@@ -51,6 +55,7 @@ impl Command {
         match self {
             Self::Demo(args) => demo::run(args),
             Self::DemoAgent(args) => demo_agent::run(args),
+            Self::Hold(args) => hold::run(args),
         }
     }
 }
