@@ -26,6 +26,12 @@ pub mod service;
 #[expect(clippy::disallowed_methods, reason = "runs tmux and keeps time with it")]
 pub mod tmux;
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "reads and replaces the record file and asks for the time, the boot and random bits"
+)]
+pub mod store;
+
 // show
 #[expect(clippy::disallowed_methods, reason = "a face reads arguments, the environment and the terminal")]
 pub mod cli;

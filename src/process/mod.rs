@@ -13,6 +13,8 @@ use std::io;
 
 use thiserror::Error;
 
+pub use crate::record::{Liveness, ProcessId};
+
 mod boot;
 mod peer;
 mod tmux_env;

@@ -5,6 +5,10 @@
 //!
 //! The set of all records is [`Records`]; [`Records::step`] finds the record a verb means ([`resolve`] for an upsert),
 //! applies it and keeps the set whole. [`read`](read::read) and [`Records::print`] are the file's text both ways.
+//!
+//! Which verb leads where (`· 5` is refused with that exit code; nonce right, lease free or own, evidence at hand):
+//!
+#![doc = include_str!("states.md")]
 
 mod apply;
 mod guard;
@@ -29,3 +33,6 @@ pub use verb::{
     Captures, Change, Facts, Farewell, Follow, Outcome, Refused, RetireReason, Upsert, Verb, VerbName,
     kind_of,
 };
+
+#[cfg(test)]
+mod tests;

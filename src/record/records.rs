@@ -13,7 +13,7 @@ use super::{Captures, Facts, Farewell, Outcome, Record, RecordId, Refused, Verb,
 pub const VERSION: i64 = 1;
 
 /// All records, by id and in order.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default)]
 pub struct Records {
     list: Vec<Arc<Record>>,
     at: HashMap<RecordId, usize>,
@@ -58,6 +58,36 @@ impl Records {
     /// All records, sorted by root, window and slot.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Record> + Clone {
         self.list.iter().map(Arc::as_ref)
+    }
+
+    /// The same, shared.
+    pub fn shared(&self) -> impl ExactSizeIterator<Item = &Arc<Record>> {
+        self.list.iter()
+    }
+
+    /// Top-level fields this version does not know.
+    #[must_use]
+    pub fn unknown(&self) -> &Unknown {
+        &self.unknown
+    }
+
+    /// Replaces each root by what `real` makes of it (`None`: it stays), asking once per root.
+    pub fn map_roots(&mut self, real: &mut dyn FnMut(&str) -> Option<String>) {
+        let mut known: HashMap<String, Option<String>> = HashMap::new();
+        let mut moved = false;
+        for record in &mut self.list {
+            if !known.contains_key(&record.root) {
+                let other = real(&record.root).filter(|other| *other != record.root);
+                known.insert(record.root.clone(), other);
+            }
+            if let Some(Some(other)) = known.get(&record.root) {
+                Arc::make_mut(record).root.clone_from(other);
+                moved = true;
+            }
+        }
+        if moved {
+            self.sort();
+        }
     }
 
     /// How many there are.
@@ -189,6 +219,14 @@ impl Records {
         }
     }
 }
+
+impl PartialEq for Records {
+    fn eq(&self, other: &Self) -> bool {
+        self.list == other.list && self.unknown == other.unknown
+    }
+}
+
+impl Eq for Records {}
 
 impl Serialize for Records {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
