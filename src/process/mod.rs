@@ -13,8 +13,6 @@ use std::io;
 
 use thiserror::Error;
 
-pub use crate::record::{Liveness, ProcessId};
-
 mod boot;
 mod peer;
 mod tmux_env;

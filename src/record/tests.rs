@@ -378,7 +378,11 @@ fn verbs() -> Vec<(&'static str, Verb)> {
                 checkpoint: None,
             },
         ),
-        ("end (agent gone)", Verb::End { reason: "exited".into(), evidence: String::new() }),
+        (
+            "end (agent gone)",
+            Verb::End { reason: "exited".into(), evidence: String::new(), provisional: false },
+        ),
+        ("reboot (stopped, earlier boot)", Verb::Reboot { evidence: String::new() }),
         ("purge dead_pane", Verb::Retire { reason: RetireReason::DeadPane, evidence: String::new() }),
         (
             "purge capture_missing",
@@ -393,6 +397,26 @@ fn verbs() -> Vec<(&'static str, Verb)> {
         ),
         ("enrich", Verb::Enrich { at, ours: Box::default(), replace: false }),
     ]
+}
+
+/// The same records, of a server of an earlier boot; the frozen ones as stopped with it.
+fn as_stopped_before_this_boot(records: &Records) -> Records {
+    let aged = records.iter().map(|record| {
+        let mut record = record.clone();
+        record.ait.server = Some(ServerEpoch { boot_id: "earlier".into(), ..epoch() });
+        if let State::Frozen { lost } = &mut record.state {
+            *lost = Some(Box::new(Lost {
+                at: Stamp::from_unix(1),
+                cause: LossCause::ServerStopped,
+                exit_status: None,
+                signal: None,
+                evidence: String::new(),
+                unknown: Unknown::default(),
+            }));
+        }
+        std::sync::Arc::new(record)
+    });
+    Records::from_list(aged.collect(), Unknown::default())
 }
 
 #[test]
@@ -414,6 +438,9 @@ fn the_table_of_states_and_verbs() {
                 state.map(|s| std::sync::Arc::new(sample(s))).into_iter().collect(),
                 Unknown::default(),
             );
+            if name.starts_with("reboot") {
+                records = as_stopped_before_this_boot(&records);
+            }
             let before = records.clone();
             let id = RecordId::from_bits(0x1111_1111);
             let cell = match world.with(|facts| records.step(Some(id), &verb, facts)) {

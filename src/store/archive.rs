@@ -36,6 +36,9 @@ pub struct Archived {
     /// What was seen, in words.
     #[serde(default)]
     pub evidence: String,
+    /// Whether a shutdown that followed may still claim this end.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub provisional: bool,
     /// Why, one word.
     pub reason: String,
     /// The record as it was.
@@ -51,6 +54,9 @@ pub struct Listed {
     pub at: Stamp,
     /// Why, one word.
     pub reason: String,
+    /// Whether a shutdown that followed may still claim this end.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub provisional: bool,
     /// Its project.
     #[serde(default)]
     pub root: String,
@@ -102,6 +108,8 @@ struct IndexOf {
 struct LineHead {
     at: Stamp,
     reason: String,
+    #[serde(default)]
+    provisional: bool,
     #[serde(default)]
     id: Option<RecordId>,
     #[serde(default)]
@@ -162,6 +170,22 @@ impl<'a> Archive<'a> {
         let Some(line) = last.filter(|line| line.reason != DELETED) else { return Ok(None) };
         let text = self.read_line(&file, &line)?;
         Ok(serde_json::from_slice::<Archived>(&text).ok().filter(|archived| archived.record.id == id))
+    }
+
+    /// The ends that a shutdown may still claim, whole, the latest line of each id, oldest first.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn provisional(&self) -> Result<Vec<Archived>, StoreError> {
+        let Some(file) = self.open()? else { return Ok(Vec::new()) };
+        let mut whole = Vec::new();
+        for line in self.list()?.into_iter().filter(|line| line.provisional) {
+            let text = self.read_line(&file, &line)?;
+            whole.extend(
+                serde_json::from_slice::<Archived>(&text).ok().filter(|found| found.record.id == line.id),
+            );
+        }
+        Ok(whole)
     }
 
     /// Adds lines and syncs them; only then may the store forget the records. The store's lock must be held.
@@ -423,6 +447,7 @@ fn head_of(text: &[u8], offset: u64) -> Option<Listed> {
             id: record.id,
             at: head.at,
             reason: head.reason,
+            provisional: head.provisional,
             root: record.root,
             window: record.window,
             agent_string: record.agent_string,
@@ -435,6 +460,7 @@ fn head_of(text: &[u8], offset: u64) -> Option<Listed> {
             id,
             at: head.at,
             reason: head.reason,
+            provisional: false,
             root: String::new(),
             window: String::new(),
             agent_string: String::new(),

@@ -378,6 +378,7 @@ fn archived(done: &Done, at: Stamp) -> Option<Archived> {
     Some(Archived {
         at,
         evidence: farewell.evidence.clone(),
+        provisional: farewell.provisional,
         reason: farewell.reason.clone(),
         record: record.as_ref().clone(),
     })
