@@ -289,6 +289,8 @@ pub enum Ask {
         window: WindowId,
         /// Where it goes.
         to: SessionId,
+        /// Whether it is to be that session's current window.
+        selected: bool,
     },
     /// Break a pane that came to be in our window out into a session of the user's.
     ExpelPane {
@@ -296,6 +298,8 @@ pub enum Ask {
         pane: PaneId,
         /// Where it goes.
         to: SessionId,
+        /// Whether its new window is to be that session's current one.
+        selected: bool,
     },
     /// Send a client that came to `_ait` to a session of the user's.
     ExpelClient {
@@ -328,8 +332,8 @@ pub struct Habits {
     pub hooks: bool,
     /// The window's or the global `remain-on-exit` keeps dead panes.
     pub keeps: bool,
-    /// The pane has a value of its own.
-    pub pane_level: bool,
+    /// The pane's own value, where it has one: whether it keeps the pane.
+    pub own: Option<bool>,
 }
 
 /// What the supervisor wants done, in this order.
@@ -390,7 +394,10 @@ pub enum Action {
         record: RecordId,
     },
     /// Read the ends of earlier boots from the archive.
-    Recall,
+    Recall {
+        /// Nothing before this moment matters, unix seconds.
+        since: i64,
+    },
     /// Make a server whose socket file was deleted make it again (SIGUSR1).
     RemakeSocket(ProcessId),
     /// Something a report shows has changed.

@@ -277,6 +277,11 @@ impl Supervisor {
         servers.chain(endings).chain(dying).chain(layouts).chain([writing, stopping]).flatten().min()
     }
 
+    /// Every socket that is known of.
+    pub fn sockets(&self) -> impl Iterator<Item = &Path> {
+        self.servers.keys().map(PathBuf::as_path)
+    }
+
     /// Works out everything that follows from what is known now.
     fn settle(&mut self, now: Now) {
         if let Some(until) = self.stopping {
@@ -304,7 +309,7 @@ impl Supervisor {
         match self.recall {
             Recall::Wanted => {
                 self.recall = Recall::Asked;
-                self.actions.push_back(Action::Recall);
+                self.actions.push_back(Action::Recall { since: shutdown::horizon(&self.start) });
                 true
             }
             Recall::Asked => true,

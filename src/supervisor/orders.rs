@@ -8,8 +8,8 @@ use tmux_control::{PaneId, SessionId};
 use super::judge::{Verdict, judge};
 use super::server::{Open, StrangerKey};
 use super::{
-    ANSWER, Action, Answer, Ask, Closing, ClosingStep, Keeping, LISTING_PAUSE, Now, RecordId, StateName,
-    Supervisor, Tag, Up,
+    ANSWER, Action, Answer, Ask, Closing, ClosingStep, Habits, Keeping, LISTING_PAUSE, Now, RecordId,
+    StateName, Supervisor, Tag, Up,
 };
 use crate::record::{Host, Location, Record};
 use crate::world::Stranger;
@@ -106,25 +106,32 @@ impl Supervisor {
     }
 
     fn habits_known(up: &mut Up, pane: PaneId, answer: &Answer) {
-        let theirs = match answer {
-            Answer::Habits(habits) => habits.keeps || habits.hooks,
-            // not known is not ours to change
-            Answer::Listing(_) | Answer::Done | Answer::NotDone | Answer::Failed(_) => true,
-        };
+        // what is not known is not ours to change
+        let unknown = Habits { hooks: true, keeps: true, own: None };
+        let habits = if let Answer::Habits(habits) = answer { *habits } else { unknown };
         if let Some(closing) =
             up.closing.filter(|closing| closing.pane == pane && closing.step == ClosingStep::Habits)
         {
-            let keeps = !matches!(answer, Answer::Habits(habits) if !habits.keeps);
-            if keeps {
+            let theirs = habits.keeps || up.keeping.get(&pane) == Some(&Keeping::Theirs);
+            up.closing = if theirs {
                 up.left.insert(pane);
-                up.closing = None;
+                None
             } else {
-                up.closing = Some(Closing { step: ClosingStep::Asked, ..closing });
-            }
+                Some(Closing { step: ClosingStep::Asked, ..closing })
+            };
             return;
         }
-        let pane_level = matches!(answer, Answer::Habits(habits) if habits.pane_level);
-        up.keeping.insert(pane, if theirs || pane_level { Keeping::Theirs } else { Keeping::Free });
+        let stamped_now = up.stamped.iter().any(|(stamped, _)| *stamped == pane);
+        let keeping = match habits {
+            Habits { hooks: true, .. } | Habits { keeps: true, .. } | Habits { own: Some(false), .. } => {
+                Keeping::Theirs
+            }
+            // on a pane that was stamped before we came, an earlier supervisor set it
+            Habits { own: Some(true), .. } if stamped_now => Keeping::Theirs,
+            Habits { own: Some(true), .. } => Keeping::Kept,
+            Habits { own: None, .. } => Keeping::Free,
+        };
+        up.keeping.insert(pane, keeping);
     }
 
     /// A server that owes an answer for too long is unknown until it speaks.
@@ -321,8 +328,8 @@ impl Supervisor {
         for stranger in up.world.strangers() {
             if up.expelled.insert(StrangerKey::from(stranger)) {
                 asks.push(match stranger {
-                    Stranger::Window(window) => Ask::ExpelWindow { window, to },
-                    Stranger::Pane(pane) => Ask::ExpelPane { pane, to },
+                    Stranger::Window { window, selected } => Ask::ExpelWindow { window, to, selected },
+                    Stranger::Pane { pane, selected } => Ask::ExpelPane { pane, to, selected },
                 });
             }
         }

@@ -116,8 +116,8 @@ pub(super) enum StrangerKey {
 impl From<Stranger> for StrangerKey {
     fn from(stranger: Stranger) -> Self {
         match stranger {
-            Stranger::Window(id) => Self::Window(id.0),
-            Stranger::Pane(id) => Self::Pane(id.0),
+            Stranger::Window { window, .. } => Self::Window(window.0),
+            Stranger::Pane { pane, .. } => Self::Pane(pane.0),
         }
     }
 }

@@ -69,6 +69,13 @@ fn boot_of(record: &Record) -> &str {
     record.ait.server.as_ref().map_or("", |epoch| epoch.boot_id.as_str())
 }
 
+/// No end before this moment can be part of a boot's end, unix seconds: a stop within [`CLAIM`] of it may pull along what
+/// ended within [`CLAIM`] of that stop.
+pub(super) fn horizon(start: &Start) -> i64 {
+    let stop = start.last_stop.as_ref().map_or(start.boot_began, |stop| stop.at);
+    stop.min(start.boot_began) - 2 * CLAIM
+}
+
 fn is_past(boot_id: &str, start: &Start) -> bool {
     !boot_id.is_empty() && boot_id != start.boot_id
 }

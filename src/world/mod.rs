@@ -42,6 +42,8 @@ pub struct Link {
     pub session: SessionId,
     /// `#{window_index}` there.
     pub index: i64,
+    /// Whether it is that session's current window.
+    pub active: bool,
 }
 
 /// Where a pane is, in the words a record keeps.
@@ -114,7 +116,7 @@ impl World {
                 layout: row.layout,
                 links: Vec::new(),
             });
-            window.links.push(Link { session: row.session, index: row.index });
+            window.links.push(Link { session: row.session, index: row.index, active: row.active });
         }
         for window in self.windows.values_mut() {
             window.links.sort_by_key(|link| (link.session, link.index));
@@ -206,15 +208,16 @@ impl World {
         let our_window = self.panes.get(&self.hold).map(|pane| pane.window);
         let mut strangers = Vec::new();
         for (id, window) in &self.windows {
-            let here = window.links.iter().any(|link| link.session == self.own);
+            let here = window.links.iter().find(|link| link.session == self.own);
             let elsewhere = window.links.iter().any(|link| link.session != self.own);
-            if here && !elsewhere && Some(*id) != our_window && our_window.is_some() {
-                strangers.push(Stranger::Window(*id));
+            if let Some(link) = here.filter(|_| !elsewhere && our_window.is_some() && Some(*id) != our_window)
+            {
+                strangers.push(Stranger::Window { window: *id, selected: link.active });
             }
         }
         for pane in self.panes.values() {
             if Some(pane.window) == our_window && pane.id != self.hold {
-                strangers.push(Stranger::Pane(pane.id));
+                strangers.push(Stranger::Pane { pane: pane.id, selected: pane.active });
             }
         }
         strangers
@@ -227,13 +230,24 @@ impl World {
     }
 }
 
-/// Something of the user's that came to be in `_ait` because a command without a target chose it.
+/// Something of the user's that came to be in `_ait` because a command without a target chose it. `selected` says that it
+/// was made to be looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stranger {
     /// A whole window.
-    Window(WindowId),
+    Window {
+        /// Which.
+        window: WindowId,
+        /// Whether it is the current window here.
+        selected: bool,
+    },
     /// A pane split into our own window.
-    Pane(PaneId),
+    Pane {
+        /// Which.
+        pane: PaneId,
+        /// Whether it is the active pane.
+        selected: bool,
+    },
 }
 
 #[cfg(test)]

@@ -99,7 +99,13 @@ fn strangers_in_our_session_are_found_and_our_own_pane_is_none() {
         ],
         panes: vec![pane(0, 0, 0), pane(9, 0, 0), pane(9, 9, 9), pane(9, 9, 10), pane(9, 4, 11)],
     });
-    assert_eq!(world.strangers(), [Stranger::Window(WindowId(4)), Stranger::Pane(PaneId(10))]);
+    assert_eq!(
+        world.strangers(),
+        [
+            Stranger::Window { window: WindowId(4), selected: true },
+            Stranger::Pane { pane: PaneId(10), selected: true }
+        ]
+    );
 }
 
 #[test]

@@ -1,0 +1,189 @@
+//! A question of the supervisor as tmux commands, and tmux's replies as its answer.
+
+use std::collections::BTreeMap;
+
+use crate::supervisor::{Answer, Ask, Habits, Tag};
+use crate::tmux::guarded::{self, BadValue, Dispatch, Epoch, Guard, Outcome, PaneOption, Token};
+use crate::tmux::{Client, Identity, ReplyError, SendError, listing, settings};
+use crate::world::rows::{RemainOnExit, Snapshot};
+
+type Reply = Result<Vec<u8>, ReplyError>;
+
+/// Commands of one question at the most; a question's number and a part's give the number on the client.
+const PARTS: u64 = 8;
+
+/// The questions under way on one client.
+#[derive(Debug, Default)]
+pub(super) struct Asked {
+    open: BTreeMap<Tag, Open>,
+}
+
+/// What is still awaited of one question.
+#[derive(Debug)]
+enum Open {
+    /// `list-sessions`, `list-windows`, `list-panes`.
+    Listing([Option<Reply>; 3]),
+    /// The questions of `settings`.
+    Habits([Option<Reply>; 7]),
+    /// A guarded act.
+    Act(Box<Dispatch>),
+    /// A plain order.
+    Order,
+}
+
+/// A question could not be put.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NotAsked {
+    #[error(transparent)]
+    Send(#[from] SendError),
+    #[error(transparent)]
+    Value(#[from] BadValue),
+}
+
+impl Asked {
+    /// Puts a question to the server. An error is an answer too: nothing was done.
+    pub(super) fn put(&mut self, client: &Client, tag: Tag, ask: &Ask) -> Result<(), NotAsked> {
+        let open = match ask {
+            Ask::Listing => {
+                for (part, command) in (0u64..).zip([listing::sessions(), listing::windows(), listing::panes()]) {
+                    client.send(tag.0 * PARTS + part, &command)?;
+                }
+                Open::Listing([const { None }; 3])
+            }
+            Ask::Habits(pane) => {
+                for (part, command) in (0u64..).zip(settings::questions(*pane)) {
+                    client.send(tag.0 * PARTS + part, &command)?;
+                }
+                Open::Habits([const { None }; 7])
+            }
+            Ask::Nudge => {
+                client.send(tag.0 * PARTS, &tmux_control::Command::new("run-shell").arg("true"))?;
+                Open::Order
+            }
+            Ask::Stamp { .. }
+            | Ask::Unstamp { .. }
+            | Ask::KeepDead { .. }
+            | Ask::UnkeepDead { .. }
+            | Ask::KillDead { .. } => {
+                let dispatch = act(client.identity(), ask)?;
+                client.dispatch(tag.0 * PARTS, &dispatch)?;
+                Open::Act(Box::new(dispatch))
+            }
+            Ask::ExpelWindow { window, to, selected } => {
+                let own = client.identity().session;
+                client.send(tag.0 * PARTS, &guarded::move_window_out(own, *window, *to, *selected))?;
+                Open::Order
+            }
+            Ask::ExpelPane { pane, to, selected } => {
+                client.send(tag.0 * PARTS, &guarded::move_pane_out(*pane, *to, *selected))?;
+                Open::Order
+            }
+            Ask::ExpelClient { client: guest, to } => {
+                client.send(tag.0 * PARTS, &guarded::switch_client_out(guest, *to))?;
+                Open::Order
+            }
+        };
+        self.open.insert(tag, open);
+        Ok(())
+    }
+
+    /// Takes a reply; gives the answer once it is whole.
+    pub(super) fn take(&mut self, number: u64, reply: Reply) -> Option<(Tag, Answer)> {
+        let tag = Tag(number / PARTS);
+        let part = usize::try_from(number % PARTS).ok()?;
+        let whole = match self.open.get_mut(&tag)? {
+            Open::Listing(replies) => {
+                *replies.get_mut(part)? = Some(reply);
+                replies.iter().all(Option::is_some)
+            }
+            Open::Habits(replies) => {
+                *replies.get_mut(part)? = Some(reply);
+                replies.iter().all(Option::is_some)
+            }
+            Open::Act(dispatch) => {
+                let answer = acted(dispatch.outcome(reply));
+                self.open.remove(&tag);
+                return Some((tag, answer));
+            }
+            Open::Order => {
+                self.open.remove(&tag);
+                return Some((tag, match reply {
+                    Ok(_) => Answer::Done,
+                    Err(error) => Answer::Failed(error.to_string()),
+                }));
+            }
+        };
+        if !whole {
+            return None;
+        }
+        let answer = match self.open.remove(&tag)? {
+            Open::Listing(replies) => listed(replies),
+            Open::Habits(replies) => habits(replies),
+            Open::Act(_) | Open::Order => return None,
+        };
+        Some((tag, answer))
+    }
+}
+
+fn listed(replies: [Option<Reply>; 3]) -> Answer {
+    let [Some(Ok(sessions)), Some(Ok(windows)), Some(Ok(panes))] = replies else {
+        return Answer::Failed("a listing was refused".into());
+    };
+    match Snapshot::parse(&sessions, &windows, &panes) {
+        Ok(snapshot) => Answer::Listing(snapshot),
+        Err(error) => Answer::Failed(error.to_string()),
+    }
+}
+
+fn habits(replies: [Option<Reply>; 7]) -> Answer {
+    let mut whole = replies.map(|reply| reply.unwrap_or(Err(ReplyError::Unanswered)));
+    let Some(seen) = settings::read(&whole) else {
+        let why = whole.iter_mut().find_map(|reply| reply.as_ref().err().map(ToString::to_string));
+        return Answer::Failed(why.unwrap_or_else(|| "an answer that is not understood".into()));
+    };
+    let stays = seen.effective != RemainOnExit::Off;
+    Answer::Habits(Habits {
+        hooks: seen.hooked,
+        keeps: seen.own.is_none() && stays,
+        own: seen.own.map(|own| own != RemainOnExit::Off),
+    })
+}
+
+fn acted(outcome: Outcome) -> Answer {
+    match outcome {
+        Outcome::Done => Answer::Done,
+        Outcome::NotMet => Answer::NotDone,
+        Outcome::Refused(words) => Answer::Failed(words.to_string()),
+        Outcome::Unknown => Answer::Failed("no proof that it was done".into()),
+    }
+}
+
+/// The guarded act of an order.
+fn act(identity: &Identity, ask: &Ask) -> Result<Dispatch, BadValue> {
+    let guard = |pane| Guard::new(pane, Epoch::from(identity));
+    let token = Token::random()?;
+    match ask {
+        Ask::Stamp { pane, pid, record } => {
+            guarded::set(guard(*pane).process(*pid), PaneOption::Record, &record.to_string(), token)
+        }
+        Ask::Unstamp { pane, record } => {
+            let guard = guard(*pane).stamped(PaneOption::Record, &record.to_string())?;
+            Ok(guarded::unset(guard, PaneOption::Record, token))
+        }
+        Ask::KeepDead { pane, record } => {
+            let guard = guard(*pane).stamped(PaneOption::Record, &record.to_string())?;
+            Ok(guarded::keep_dead(guard, token))
+        }
+        Ask::UnkeepDead { pane, record } => {
+            let guard = guard(*pane).stamped(PaneOption::Record, &record.to_string())?;
+            Ok(guarded::keep_dead_no_more(guard, token))
+        }
+        Ask::KillDead { pane, record } => guarded::kill_dead_pane(guard(*pane), &record.to_string(), token),
+        Ask::Listing
+        | Ask::Nudge
+        | Ask::Habits(_)
+        | Ask::ExpelWindow { .. }
+        | Ask::ExpelPane { .. }
+        | Ask::ExpelClient { .. } => Err(BadValue::NoProgram),
+    }
+}

@@ -1,0 +1,496 @@
+//! The one loop: waits for tmux, store, clock, signals and requests; feeds [`Supervisor`]; does what it says, in order.
+//!
+//! It decides nothing. Everything that can wait for the world is a task or a thread that sends an [`Input`] when it is done:
+//! a control client each, a watch for each process, the scribe for the disk, the door for requests. The loop itself never
+//! waits for any of them, and with nothing pending it sleeps in the kernel without a timer.
+
+mod ask;
+mod examine;
+mod link;
+mod scribe;
+mod talk;
+mod watch;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::{mpsc, watch as counter};
+use tokio::task::JoinHandle;
+
+use crate::api::{self, Hello};
+use crate::process::{self, Opened, ProcessError};
+use crate::record::{ProcessId, RecordId, Stamp};
+use crate::store::{Files, Paths, Store, StoreError, Supervising, SupervisorLock, Taken};
+use crate::supervisor::{
+    Action, Answer, Input, LastStop, LinkEvent, LinkId, Now, Start, Supervisor,
+};
+use crate::tmux::OneShot;
+use link::{Linked, Said, Word};
+use scribe::Job;
+use talk::{Door, Wish};
+use watch::{Touched, Watcher};
+
+/// Inputs that may wait for the loop; whoever sends more waits.
+const INBOX: usize = 1024;
+/// The longest last screen that is kept, in bytes.
+const SCREEN: usize = 1024 * 1024;
+
+/// What a supervisor is started with.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Where everything lies.
+    pub paths: Paths,
+    /// Sockets to supervise besides those in the socket folder and in records.
+    pub sockets: Vec<PathBuf>,
+    /// The absolute path of this program, for the pane of `_ait`.
+    pub program: PathBuf,
+}
+
+/// Why a supervisor could not run.
+#[derive(Debug, thiserror::Error)]
+pub enum DriverError {
+    /// The store's places.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Who we are or which boot this is.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+    /// Something the loop stands on.
+    #[error("cannot {what}: {source}")]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// How a supervisor ended.
+#[derive(Debug)]
+pub enum Ended {
+    /// Another one has this store.
+    AlreadyRuns(Option<Supervising>),
+    /// It was told to end and did.
+    Cleanly,
+}
+
+/// Runs a supervisor until it is told to end. `ready` is called once it listens and has read the store.
+///
+/// # Errors
+/// It could not start; nothing was changed.
+pub fn run(options: Options, ready: impl FnOnce(&Supervising)) -> Result<Ended, DriverError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(4)
+        .thread_keep_alive(Duration::from_secs(1))
+        .build()
+        .map_err(|source| DriverError::Io { what: "start the runtime", source })?;
+    let ended = runtime.block_on(supervise(options, ready));
+    // a look at a process or a capture still under way is nothing to wait for
+    runtime.shutdown_background();
+    ended
+}
+
+async fn supervise(options: Options, ready: impl FnOnce(&Supervising)) -> Result<Ended, DriverError> {
+    let failed = |what| move |source| DriverError::Io { what, source };
+    let files = options.paths.files();
+    let boot_id = process::boot_id()?;
+    let me = process::me()?;
+    let socket = options.paths.runtime.join(door_name(&files));
+    let said = Supervising {
+        pid: me.pid,
+        started: me.started.clone(),
+        boot_id: boot_id.clone(),
+        socket: socket.clone(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        since: Stamp::from_unix(unix_now()),
+        stopped_at: None,
+    };
+    let (lock, last) = match SupervisorLock::take(&files.supervisor_lock, said.clone())? {
+        Taken::Ours(lock, last) => (lock, last),
+        Taken::Held(by) => return Ok(Ended::AlreadyRuns(by)),
+    };
+    let signals = Signals::listen().map_err(failed("listen for signals"))?;
+    options.paths.make_runtime()?;
+    let door = Door::open(&socket).map_err(failed("listen on the supervisor's socket"))?;
+    let start = Start {
+        boot_id,
+        boot_began: process::boot_time()?,
+        pid: me.pid,
+        version: said.version.clone(),
+        store: files.store.clone(),
+        sockets: options.sockets.iter().map(|socket| resolved(socket)).collect(),
+        last_stop: last.and_then(|last| {
+            last.stopped_at.map(|at| LastStop { boot_id: last.boot_id, at: at.unix() })
+        }),
+    };
+    let (inbox, arrivals) = mpsc::channel(INBOX);
+    let (speaker, words) = mpsc::channel(INBOX);
+    let store = Arc::new(Store::open(options.paths.clone()));
+    let jobs = scribe::start(store, inbox.clone()).map_err(failed("start the writing thread"))?;
+    let (news, heard) = counter::channel(0);
+    let (wish, wishes) = mpsc::channel(64);
+    let mut driver = Driver {
+        supervisor: Supervisor::new(start.clone()),
+        origin: Instant::now(),
+        latest: Duration::ZERO,
+        program: options.program,
+        paths: options.paths,
+        files,
+        folders: BTreeSet::new(),
+        watcher: Watcher::new().map_err(failed("watch folders"))?,
+        inbox,
+        speaker,
+        jobs,
+        news,
+        links: BTreeMap::new(),
+        watches: BTreeMap::new(),
+        lock: Some(lock),
+        ended: false,
+    };
+    driver.watch_folders(&start.sockets).map_err(failed("watch folders"))?;
+    let hello = Hello { ait: said.version.clone(), api: api::VERSION, pid: me.pid };
+    let serve = async move { door.serve(hello, wish, heard).await };
+    let conversation = tokio::spawn(serve);
+    driver.do_job(Job::Read);
+    ready(&said);
+    driver.turn(Ears { arrivals, words, wishes, signals }).await;
+    conversation.abort();
+    // the door closes with its task: its file is gone before the lock is free
+    let _ = conversation.await;
+    if let Some(lock) = driver.lock.take() {
+        lock.stop(Stamp::from_unix(unix_now()))?;
+    }
+    Ok(Ended::Cleanly)
+}
+
+/// The loop's own state: both ends, and nothing of what it means.
+struct Driver {
+    supervisor: Supervisor,
+    origin: Instant,
+    /// The latest time told, so that it never runs back.
+    latest: Duration,
+    program: PathBuf,
+    paths: Paths,
+    files: Files,
+    /// Folders in which sockets appear.
+    folders: BTreeSet<PathBuf>,
+    watcher: Watcher,
+    inbox: mpsc::Sender<Input>,
+    speaker: mpsc::Sender<Word>,
+    jobs: mpsc::Sender<Job>,
+    news: counter::Sender<u64>,
+    links: BTreeMap<PathBuf, Linked>,
+    watches: BTreeMap<ProcessId, JoinHandle<()>>,
+    lock: Option<SupervisorLock>,
+    ended: bool,
+}
+
+/// Everything the loop listens to, besides the folders.
+struct Ears {
+    arrivals: mpsc::Receiver<Input>,
+    words: mpsc::Receiver<Word>,
+    wishes: mpsc::Receiver<Wish>,
+    signals: Signals,
+}
+
+/// The signals that matter.
+struct Signals {
+    term: Signal,
+    int: Signal,
+    hup: Signal,
+}
+
+impl Signals {
+    fn listen() -> io::Result<Self> {
+        Ok(Self {
+            term: signal(SignalKind::terminate())?,
+            int: signal(SignalKind::interrupt())?,
+            hup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// The next one. Cancel safe.
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.term.recv() => {}
+            _ = self.int.recv() => {}
+            _ = self.hup.recv() => {}
+        }
+    }
+}
+
+impl Driver {
+    /// Waits, hears, decides nothing, acts; until the supervisor has ended.
+    async fn turn(&mut self, mut ears: Ears) {
+        while !self.ended {
+            let deadline = self.supervisor.deadline().map(|due| tokio::time::Instant::from_std(self.origin + due));
+            let clock = async {
+                match deadline {
+                    Some(due) => tokio::time::sleep_until(due).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                () = ears.signals.next() => self.hear(Instant::now(), Input::Stop),
+                Some(word) = ears.words.recv() => self.word(word),
+                Some(input) = ears.arrivals.recv() => self.hear(Instant::now(), input),
+                touched = self.watcher.next() => self.touched(touched),
+                Some(wish) = ears.wishes.recv() => match wish {
+                    // one who no longer waits for it is no error
+                    Wish::Report(answer) => drop(answer.send(self.supervisor.report())),
+                    Wish::Stop => self.hear(Instant::now(), Input::Stop),
+                },
+                () = clock => self.hear(Instant::now(), Input::Tick),
+            }
+        }
+        for (_, watch) in std::mem::take(&mut self.watches) {
+            watch.abort();
+        }
+    }
+
+    /// Tells the supervisor, and does what it says.
+    fn hear(&mut self, at: Instant, input: Input) {
+        self.latest = self.latest.max(at.saturating_duration_since(self.origin));
+        let now = Now { mono: self.latest, utc: unix_now() };
+        tracing::trace!(?input);
+        self.supervisor.handle(now, input);
+        while let Some(action) = self.supervisor.next_action() {
+            tracing::trace!(?action);
+            self.act(action);
+        }
+    }
+
+    fn act(&mut self, action: Action) {
+        match action {
+            Action::Attach { socket, link } => self.attach(socket, link),
+            Action::Detach { socket, link } => self.detach(&socket, link),
+            Action::Ask { socket, link, tag, ask } => {
+                let Some(linked) = self.links.get_mut(&socket).filter(|linked| linked.link == link) else { return };
+                if let Err(error) = linked.put(tag, &ask) {
+                    let event = LinkEvent::Answer { tag, answer: Answer::Failed(error.to_string()) };
+                    self.later(Input::Link { socket, link, event });
+                }
+            }
+            Action::Watch(process) => self.watch_process(process),
+            Action::Unwatch(process) => {
+                if let Some(watch) = self.watches.remove(&process) {
+                    watch.abort();
+                }
+            }
+            Action::Examine { record, pane, pid } => {
+                let inbox = self.inbox.clone();
+                tokio::task::spawn_blocking(move || {
+                    let found = examine::examine(pane, pid);
+                    // the loop may have ended
+                    let _ = inbox.blocking_send(Input::Examined { record, pid, found });
+                });
+            }
+            Action::Write { ticket, changes } => {
+                let steps = changes.into_iter().map(|(id, verb)| (Some(id), verb)).collect();
+                self.do_job(Job::Write(ticket, steps));
+            }
+            Action::KeepScreen { socket, pane, record } => self.keep_screen(socket, pane, record),
+            Action::Recall { since } => self.do_job(Job::Recall(since)),
+            Action::RemakeSocket(process) => {
+                match process::signal(&process, process::Signal::USR1) {
+                    Ok(delivery) => tracing::info!(pid = process.pid, ?delivery, "a server is told to make its socket again"),
+                    Err(error) => tracing::warn!(%error, "a server is not told to make its socket again"),
+                }
+            }
+            Action::Publish => self.news.send_modify(|count| *count = count.wrapping_add(1)),
+            Action::Ended => self.ended = true,
+        }
+    }
+
+    /// Hands an input to the loop's own next turn: an action's failure is an input, never a call back.
+    fn later(&self, input: Input) {
+        let inbox = self.inbox.clone();
+        tokio::spawn(async move {
+            // the loop may have ended
+            let _ = inbox.send(input).await;
+        });
+    }
+
+    fn do_job(&self, job: Job) {
+        let jobs = self.jobs.clone();
+        if let Err(mpsc::error::TrySendError::Full(job)) = jobs.try_send(job) {
+            tokio::spawn(async move {
+                // the thread lives as long as we do
+                let _ = jobs.send(job).await;
+            });
+        }
+    }
+
+    fn attach(&mut self, socket: PathBuf, link: LinkId) {
+        let linked = Linked::start(link, socket.clone(), self.program.clone(), self.speaker.clone());
+        self.links.insert(socket, linked);
+    }
+
+    fn detach(&mut self, socket: &Path, link: LinkId) {
+        let Some(linked) = self.links.get_mut(socket).filter(|linked| linked.link == link) else { return };
+        if linked.leave() {
+            // it had not attached yet: nobody else tells of its end
+            self.links.remove(socket);
+            self.later(Input::Link { socket: socket.to_owned(), link, event: LinkEvent::Ended { exit: None } });
+        }
+    }
+
+    /// A word of a control client's task.
+    fn word(&mut self, word: Word) {
+        let Word { socket, link, said } = word;
+        let Some(linked) = self.links.get_mut(&socket).filter(|linked| linked.link == link) else { return };
+        let now = Instant::now();
+        let (at, event) = match said {
+            Said::Attached(client, identity) => {
+                linked.attached(client);
+                (now, LinkEvent::Attached(identity))
+            }
+            Said::Failed(failure) => {
+                self.links.remove(&socket);
+                (now, LinkEvent::Failed(failure))
+            }
+            Said::Mark(at, mark) => (at, LinkEvent::Mark(mark)),
+            Said::Reply(number, reply) => match linked.take(number, reply) {
+                Some((tag, answer)) => (now, LinkEvent::Answer { tag, answer }),
+                None => return,
+            },
+            Said::Overflow => (now, LinkEvent::Overflow),
+            Said::Ended(exit) => {
+                self.links.remove(&socket);
+                (now, LinkEvent::Ended { exit })
+            }
+        };
+        self.hear(at, Input::Link { socket, link, event });
+    }
+
+    fn watch_process(&mut self, process: ProcessId) {
+        let watch = match process::Watch::open(&process) {
+            Ok(Opened::Watching(watch)) => watch,
+            Ok(Opened::Gone) => return self.later(Input::Died(process)),
+            Err(error) => return self.later(Input::Unwatchable(process, error.to_string())),
+        };
+        let inbox = self.inbox.clone();
+        let of = process.clone();
+        let task = tokio::spawn(async move {
+            // the loop may have ended
+            let _ = inbox.send(Input::Watching(of.clone())).await;
+            let input = match watch.died().await {
+                Ok(()) => Input::Died(of),
+                Err(error) => Input::Unwatchable(of, error.to_string()),
+            };
+            let _ = inbox.send(input).await;
+        });
+        self.watches.insert(process, task);
+    }
+
+    /// Keeps what a dead pane shows; whatever comes of it, the pane may close then.
+    fn keep_screen(&self, socket: PathBuf, pane: tmux_control::PaneId, record: RecordId) {
+        let jobs = self.jobs.clone();
+        tokio::spawn(async move {
+            let then = Box::new(Input::ScreenKept { socket: socket.clone(), pane });
+            let target = pane.to_string();
+            let screen = match OneShot::new(socket) {
+                Ok(server) => server.limit(SCREEN).run(["capture-pane", "-p", "-e", "-J", "-t", &target]).await,
+                Err(error) => Err(error),
+            };
+            let screen = screen.unwrap_or_else(|error| {
+                tracing::info!(%pane, %error, "a last screen could not be had");
+                Vec::new()
+            });
+            // the thread lives as long as we do
+            let _ = jobs.send(Job::Screen(record, screen, then)).await;
+        });
+    }
+
+    /// Watches the store's folder and every folder sockets appear in, and tells which sockets are there.
+    fn watch_folders(&mut self, named: &[PathBuf]) -> io::Result<()> {
+        for path in [&self.files.store, &self.paths.store] {
+            if let Some(folder) = path.parent() {
+                self.watcher.add(folder)?;
+            }
+        }
+        let mut folders = BTreeSet::from([resolved(&examine::socket_folder())]);
+        folders.extend(named.iter().filter_map(|socket| socket.parent()).map(Path::to_owned));
+        for folder in folders {
+            self.watch_sockets(folder)?;
+        }
+        Ok(())
+    }
+
+    fn watch_sockets(&mut self, folder: PathBuf) -> io::Result<()> {
+        if self.folders.contains(&folder) {
+            return Ok(());
+        }
+        self.watcher.add(&folder)?;
+        self.look_for_sockets(&folder);
+        self.folders.insert(folder);
+        Ok(())
+    }
+
+    /// Tells of every socket in a folder.
+    fn look_for_sockets(&self, folder: &Path) {
+        let Ok(entries) = std::fs::read_dir(folder) else { return };
+        for entry in entries.flatten() {
+            let path = entry.path();
+            if is_socket(&path) {
+                self.later(Input::Socket { socket: path, present: true });
+            }
+        }
+    }
+
+    fn touched(&mut self, touched: Touched) {
+        match touched {
+            Touched::Path(path) if path == self.files.store || path == self.paths.store => self.do_job(Job::Read),
+            Touched::Path(path) => {
+                let in_folder = path.parent().is_some_and(|folder| self.folders.contains(folder));
+                if in_folder && !path.extension().is_some_and(|ending| ending == "lock") {
+                    let present = is_socket(&path);
+                    self.hear(Instant::now(), Input::Socket { socket: path, present });
+                }
+            }
+            Touched::All => {
+                self.do_job(Job::Read);
+                let known: Vec<PathBuf> = self.supervisor.sockets().map(Path::to_owned).collect();
+                for socket in known {
+                    let present = is_socket(&socket);
+                    self.hear(Instant::now(), Input::Socket { socket, present });
+                }
+                for folder in self.folders.clone() {
+                    self.look_for_sockets(&folder);
+                }
+            }
+        }
+    }
+}
+
+fn is_socket(path: &Path) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    std::fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_socket())
+}
+
+/// A socket's path as records name it: its folder resolved, so that two spellings are one server.
+fn resolved(path: &Path) -> PathBuf {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return path.to_owned() };
+    folder.canonicalize().map_or_else(|_| path.to_owned(), |folder| folder.join(name))
+}
+
+/// The name of the supervisor's socket: one per store, short enough for a socket's path.
+fn door_name(files: &Files) -> String {
+    use std::os::unix::ffi::OsStrExt;
+    // FNV-1a: stable over versions, which the standard hasher is not
+    let bytes = files.store.as_os_str().as_bytes();
+    let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("supervisor-{hash:016x}.sock")
+}
+
+fn unix_now() -> i64 {
+    jiff::Timestamp::now().as_second()
+}

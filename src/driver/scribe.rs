@@ -1,0 +1,120 @@
+//! The thread that writes: the store and the archive, in the order asked, so that a slow disk holds up no notification.
+
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+
+use crate::record::{RecordId, Step};
+use crate::store::{Archive, Origin, PATIENCE, Snapshot, Store, StoreError, System};
+use crate::supervisor::{EndedEarlier, Input, StoreView, Ticket, Written};
+
+/// Jobs that may wait.
+const ROOM: usize = 256;
+
+/// Something to write, or to read from what was written.
+pub(super) enum Job {
+    /// Apply changes in one write.
+    Write(Ticket, Vec<Step>),
+    /// Read the store, if it changed.
+    Read,
+    /// Read the ends since then, unix seconds, from the archive.
+    Recall(i64),
+    /// Keep the last screen of an ended agent, then say so.
+    Screen(RecordId, Vec<u8>, Box<Input>),
+}
+
+/// Starts the thread. What comes of each job goes to `inbox`; the thread ends when the sender is dropped.
+pub(super) fn start(store: Arc<Store>, inbox: mpsc::Sender<Input>) -> std::io::Result<mpsc::Sender<Job>> {
+    let (jobs, mut todo) = mpsc::channel(ROOM);
+    let system = System::here();
+    std::thread::Builder::new().name("scribe".into()).stack_size(512 * 1024).spawn(move || {
+        let mut last = None;
+        while let Some(job) = todo.blocking_recv() {
+            if let Some(input) = perform(&store, &system, job, &mut last)
+                && inbox.blocking_send(input).is_err()
+            {
+                return;
+            }
+        }
+    })?;
+    Ok(jobs)
+}
+
+/// Does one job; `last` is the store as last told.
+fn perform(store: &Store, system: &System, job: Job, last: &mut Option<Arc<Snapshot>>) -> Option<Input> {
+    match job {
+        Job::Write(ticket, steps) => Some(Input::Written { ticket, result: write(store, system, &steps, last) }),
+        Job::Read => {
+            let read = store.read();
+            match read {
+                Ok(snapshot) if last.as_ref().is_some_and(|last| Arc::ptr_eq(last, &snapshot)) => None,
+                Ok(snapshot) => {
+                    *last = Some(Arc::clone(&snapshot));
+                    Some(Input::Store(Ok(view(&snapshot))))
+                }
+                Err(error) => {
+                    *last = None;
+                    Some(Input::Store(Err(error.to_string())))
+                }
+            }
+        }
+        Job::Recall(since) => Some(Input::Recalled(recall(store, since))),
+        Job::Screen(record, screen, then) => {
+            let files = store.paths().files();
+            if let Err(error) = Archive::new(&files).keep_screen(record, &screen) {
+                tracing::warn!(%record, %error, "the last screen is not kept");
+            }
+            Some(*then)
+        }
+    }
+}
+
+fn write(
+    store: &Store,
+    system: &System,
+    steps: &[Step],
+    last: &mut Option<Arc<Snapshot>>,
+) -> Result<Written, String> {
+    let results = store.apply(steps, &system.facts(), PATIENCE).map_err(|error: StoreError| error.to_string())?;
+    let snapshot = store.read().map_err(|error| error.to_string())?;
+    *last = Some(Arc::clone(&snapshot));
+    let results = results.into_iter().map(|result| result.map(drop)).collect();
+    Ok(Written { results, view: view(&snapshot) })
+}
+
+fn view(snapshot: &Snapshot) -> StoreView {
+    let trouble = match &snapshot.origin {
+        Origin::Previous(fault) => {
+            Some(format!("the store is corrupt ({fault}); this is the generation before, and nothing is written"))
+        }
+        Origin::Store | Origin::Missing => snapshot.bad.first().map(|first| {
+            let more = snapshot.bad.len();
+            format!("{more} broken record(s), the first on line {}: {}; nothing is written", first.line, first.reason)
+        }),
+    };
+    StoreView { records: Arc::new(snapshot.records.clone()), trouble }
+}
+
+/// What ended since then; an archive that cannot be read tells nothing, and nothing is revived by it.
+fn recall(store: &Store, since: i64) -> Vec<EndedEarlier> {
+    let files = store.paths().files();
+    let archive = Archive::new(&files);
+    let listed = match archive.list() {
+        Ok(listed) => listed,
+        Err(error) => {
+            tracing::warn!(%error, "the archive is not read");
+            return Vec::new();
+        }
+    };
+    listed
+        .iter()
+        .filter(|line| line.at.unix() >= since)
+        .filter_map(|line| archive.get(line.id).ok().flatten())
+        .map(|archived| EndedEarlier {
+            at: archived.at.unix(),
+            evidence: archived.evidence,
+            provisional: archived.provisional,
+            record: Box::new(archived.record),
+        })
+        .collect()
+}
