@@ -11,6 +11,7 @@
 // decide
 pub mod api;
 pub mod provider;
+pub mod reconcile;
 pub mod record;
 pub mod supervisor;
 pub mod world;
