@@ -164,6 +164,26 @@ fn exact(shape: Shape, value: &[u8]) -> Option<String> {
     fits.then(|| text.to_owned())
 }
 
+/// The model the arguments ask for (`--model opus`, `--model=opus`, `-m opus`), when it is a plain word.
+#[must_use]
+pub fn model(argv: &[Vec<u8>]) -> Option<String> {
+    let mut words = argv.iter().skip(1).take_while(|word| word.as_slice() != b"--");
+    let mut found = None;
+    while let Some(word) = words.next() {
+        let value = match split_flag(word) {
+            Some((b"--model", value)) => Some(value),
+            Some(_) => None,
+            None if matches!(word.as_slice(), b"--model" | b"-m") => words.next().map(Vec::as_slice),
+            None => None,
+        };
+        found = value.or(found);
+    }
+    let text = std::str::from_utf8(found?).ok()?;
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-:/[]@".contains(c);
+    let fits = (1..=64).contains(&text.len()) && !text.starts_with('-') && text.chars().all(plain);
+    fits.then(|| text.to_owned())
+}
+
 /// Flags whose value is text for the model: neither the flag nor its value is kept.
 const TEXTS: &[&str] = &[
     "-p",
@@ -259,6 +279,19 @@ mod tests {
             (Provider::Aider, format!("aider|--resume|{ID}"), None),
         ] {
             assert_eq!(session_id(provider, &words(&line)).as_deref(), id, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_model_is_a_plain_word() {
+        for (line, found) in [
+            ("claude|--model|opus", Some("opus")),
+            ("codex|-m|gpt-5.2-codex|--model=o4", Some("o4")),
+            ("claude|--model|two words", None),
+            ("claude|--|--model|x", None),
+            ("claude", None),
+        ] {
+            assert_eq!(model(&words(line)).as_deref(), found, "{line}");
         }
     }
 

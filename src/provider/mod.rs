@@ -5,9 +5,11 @@
 //! when the arguments carry it exactly.
 
 mod argv;
+mod host;
 mod table;
 
-pub use argv::{session_id, without_text};
+pub use argv::{model, session_id, without_text};
+pub use host::{Hosting, hosting};
 pub use table::Provider;
 
 /// What is known of a process: the path of its program, if it may be read, and its arguments.
