@@ -17,6 +17,10 @@ pub mod supervisor;
 pub mod world;
 
 // do
+#[expect(clippy::disallowed_methods, reason = "speaks to the supervisor over a socket")]
+pub mod client;
+#[expect(clippy::disallowed_methods, reason = "acts on panes, processes and the store")]
+pub mod lifecycle;
 #[expect(clippy::disallowed_methods, reason = "asks the kernel about processes and boots")]
 pub mod process;
 #[expect(

@@ -7,6 +7,14 @@ use std::fmt;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use crate::client::ClientError;
+use crate::lifecycle::adopt::{LookError, TakeError};
+use crate::process::ProcessError;
+use crate::service::ServiceError;
+use crate::store::StoreError;
+use crate::tmux::Unanswered;
+use crate::tmux::listing::ListError;
+
 /// The exit code of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exit(u8);
@@ -101,6 +109,98 @@ impl fmt::Display for Failure {
         match &self.hint {
             Some(hint) => writeln!(f, "hint: {hint}"),
             None => Ok(()),
+        }
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        let (exit, hint) = match &error {
+            StoreError::Busy { .. } => (Exit::UNAVAILABLE, Some("another ait is writing; try again")),
+            StoreError::Corrupt { .. } | StoreError::BadRecords { .. } => {
+                (Exit::BAD_DATA, Some("`ait store repair` shows what can be put right"))
+            }
+            StoreError::Newer { .. } => (Exit::BAD_DATA, Some("a newer ait wrote it; use that one")),
+            StoreError::Io { .. } => (Exit::FAILED, None),
+            StoreError::NotOurs { .. } => (Exit::UNAVAILABLE, None),
+            StoreError::NoHome => (Exit::UNAVAILABLE, Some("run it with HOME set, as a login shell has it")),
+        };
+        let failure = Self::of(exit, &error);
+        match hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    }
+}
+
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        match error {
+            ClientError::Store(inner) => inner.into(),
+            ClientError::Process(inner) => inner.into(),
+            ClientError::Socket { .. } | ClientError::NoAnswer { .. } => Self::of(Exit::UNAVAILABLE, &error),
+            ClientError::Refused(_) => Self::of(Exit::FAILED, &error),
+        }
+    }
+}
+
+impl From<ProcessError> for Failure {
+    fn from(error: ProcessError) -> Self {
+        Self::of(Exit::FAILED, &error)
+    }
+}
+
+impl From<ServiceError> for Failure {
+    fn from(error: ServiceError) -> Self {
+        let hint = match &error {
+            ServiceError::NotOurs { .. } => {
+                Some("--autostart chooses another way; --autostart none writes none of your files")
+            }
+            ServiceError::Changed { .. } => Some("run it again: it reads the file anew"),
+            ServiceError::Read { .. }
+            | ServiceError::Write { .. }
+            | ServiceError::LineEnd { .. }
+            | ServiceError::Call { .. } => None,
+        };
+        let failure = Self::of(Exit::FAILED, &error);
+        match hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    }
+}
+
+impl From<Unanswered> for Failure {
+    fn from(error: Unanswered) -> Self {
+        let exit = match &error {
+            Unanswered::Refused { .. } | Unanswered::Io { .. } | Unanswered::TooLong { .. } => Exit::FAILED,
+            Unanswered::NoServer { .. }
+            | Unanswered::Unreachable { .. }
+            | Unanswered::ProtocolMismatch { .. }
+            | Unanswered::Timeout { .. }
+            | Unanswered::NoBinary => Exit::UNAVAILABLE,
+        };
+        Self::of(exit, &error)
+    }
+}
+
+impl From<LookError> for Failure {
+    fn from(error: LookError) -> Self {
+        match error {
+            LookError::List(ListError::Unanswered(inner)) | LookError::Unanswered(inner) => inner.into(),
+            LookError::Process(inner) => inner.into(),
+            LookError::List(ListError::Bad(_)) | LookError::Identity { .. } => {
+                Self::of(Exit::UNAVAILABLE, &error)
+            }
+        }
+    }
+}
+
+impl From<TakeError> for Failure {
+    fn from(error: TakeError) -> Self {
+        match error {
+            TakeError::Store(inner) => inner.into(),
+            TakeError::NoAnswer => Self::of(Exit::INTERNAL, &error),
         }
     }
 }

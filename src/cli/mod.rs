@@ -7,14 +7,25 @@
 //! To add a command: a file with `pub(super) struct Args` and `pub(super) fn run(args: Args) -> Result<Exit, Failure>`,
 //! one variant here with the help line as its comment, one arm in [`Command::run`].
 
+mod adopt;
+mod ask;
 mod demo;
 mod demo_agent;
+mod doctor;
 mod failure;
 mod hold;
 mod print;
+mod program;
+mod setup;
+mod sockets;
+mod status;
+mod table;
 
 use std::ffi::OsString;
-use std::process::ExitCode;
+use std::future::Future;
+use std::path::Path;
+use std::process::{ExitCode, Stdio};
+use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
@@ -40,6 +51,14 @@ struct Ait {
 /// What `ait` can be told to do.
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Check tmux, start the supervisor with the machine and now, adopt what runs
+    Setup(setup::Args),
+    /// Show the supervisor, the servers, the records, and what needs you
+    Status(status::Args),
+    /// Say what may be wrong on this machine, and what ait has set
+    Doctor(doctor::Args),
+    /// Make records for agents that already run
+    Adopt(adopt::Args),
     /// Show the main job on a private tmux server; leaves nothing behind
     Demo(demo::Args),
     /// A stand-in agent for `ait demo` and the tests
@@ -53,6 +72,10 @@ enum Command {
 impl Command {
     fn run(self) -> Result<Exit, Failure> {
         match self {
+            Self::Setup(args) => setup::run(args),
+            Self::Status(args) => status::run(args),
+            Self::Doctor(args) => doctor::run(args),
+            Self::Adopt(args) => adopt::run(args),
             Self::Demo(args) => demo::run(args),
             Self::DemoAgent(args) => demo_agent::run(args),
             Self::Hold(args) => hold::run(args),
@@ -72,6 +95,26 @@ pub fn main() -> ExitCode {
     match parsed.command.run() {
         Ok(exit) => exit.into(),
         Err(failure) => failure.report().into(),
+    }
+}
+
+/// Runs what waits for tmux, sockets and processes to its end.
+fn block_on(work: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(work)
+}
+
+/// What `tmux -V` prints. The binary is asked, no server.
+async fn tmux_says(binary: &Path) -> Result<Vec<u8>, Failure> {
+    let mut command = tokio::process::Command::new(binary);
+    command.arg("-V").stdin(Stdio::null()).kill_on_drop(true);
+    let shown = setup::diff::shown_path(binary);
+    let failed = |why: String| Failure::new(Exit::UNAVAILABLE, format!("{shown} -V {why}"));
+    match tokio::time::timeout(Duration::from_secs(5), command.output()).await {
+        Err(_) => Err(failed("does not end".to_owned())),
+        Ok(Err(wrong)) => Err(failed(format!("cannot be run: {wrong}"))),
+        Ok(Ok(ended)) if !ended.status.success() => Err(failed(format!("ends with {}", ended.status))),
+        Ok(Ok(ended)) => Ok(ended.stdout),
     }
 }
 

@@ -25,6 +25,13 @@ pub(crate) fn json<T: Serialize>(value: &T) -> Result<(), Failure> {
     text(&out)
 }
 
+/// Writes `value` as one line of JSON.
+pub(crate) fn json_line<T: Serialize>(value: &T) -> Result<(), Failure> {
+    let mut out = serde_json::to_string(value).map_err(|wrong| Failure::of(super::Exit::INTERNAL, &wrong))?;
+    out.push('\n');
+    text(&out)
+}
+
 /// Bytes as text a terminal only shows: control characters, escapes, marks that turn the direction of writing and bytes
 /// that are no text are written out (`\n`, `\x1b`, `\u{202e}`, `\xff`).
 pub(crate) fn shown(bytes: &[u8]) -> String {

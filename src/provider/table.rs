@@ -158,6 +158,29 @@ impl Provider {
         ROWS.iter().find(|row| row.provider == self).map_or("", |row| row.name)
     }
 
+    /// The variables of an agent's environment that a record keeps: what it needs to come back as it was, and no secret.
+    #[must_use]
+    pub fn kept_variables(self) -> Vec<&'static str> {
+        let own: &[&str] = match self {
+            Self::Claude => &["CLAUDE_CONFIG_DIR", "CLAUDE_CODE_PROJECT_DIR_NAME"],
+            Self::Codex => &["CODEX_HOME"],
+            Self::Gemini => &["GEMINI_CLI_HOME"],
+            Self::OpenCode => &["OPENCODE_CONFIG_DIR", "OPENCODE_DB", "XDG_DATA_HOME"],
+            Self::Hermes => &["HERMES_HOME"],
+            Self::Copilot => &["COPILOT_HOME"],
+            Self::Qwen => &["QWEN_HOME", "QWEN_RUNTIME_DIR"],
+            Self::Pi => &["PI_CODING_AGENT_DIR", "PI_CODING_AGENT_SESSION_DIR"],
+            Self::Cursor
+            | Self::Amp
+            | Self::Kiro
+            | Self::Aider
+            | Self::Crush
+            | Self::Goose
+            | Self::Antigravity => &[],
+        };
+        ["PATH", "LANG", "LC_ALL", "LC_CTYPE", "LC_MESSAGES"].iter().chain(own).copied().collect()
+    }
+
     /// The provider of that short name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {

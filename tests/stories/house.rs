@@ -217,7 +217,7 @@ const EFFECTS: &[&str] = &[
     "Timestamp::now",
     "rustix",
     "nix::",
-    "tracing",
+    "tracing::",
     "static mut",
     "thread_local!",
 ];
@@ -282,7 +282,14 @@ const BANNED: &[(&str, &str)] = &[
 const EMPTY_WORDS: &[&str] = &["manager", "handler", "helper", "util", "utils", "common", "misc", "types"];
 
 /// Words of unfinished work.
-const UNFINISHED: &[&str] = &["TODO", "FIXME", "XXX"];
+const UNFINISHED: &[&str] = &["TODO", "FIXME"];
+
+/// Where a ban does not hold, and why not.
+const SPARED: &[(&str, &str, &str)] = &[
+    ("src/cli/demo", "time::sleep(", "a show has a pace"),
+    ("src/store/lock.rs", "thread::sleep", "the earlier scripts' lock tells nobody when it is free"),
+    ("src/store/supervisor_lock.rs", "thread::sleep", "one who looks holds the lock for an instant"),
+];
 
 fn against_the_rules(source: &Source) -> Vec<String> {
     let mut wrong = Vec::new();
@@ -291,10 +298,12 @@ fn against_the_rules(source: &Source) -> Vec<String> {
     if lines > 800 {
         say(format!("{lines} lines; split at 800"));
     }
-    if !source.whole.starts_with("//!") {
+    let is_test = source.path.file_stem().is_some_and(|stem| stem == "tests");
+    if !source.whole.starts_with("//!") && !is_test {
         say("the first line says what the file is for (`//!`)".to_owned());
     }
-    let banned = BANNED.iter().filter(|(word, _)| source.code.contains(word));
+    let spared = |word: &str| SPARED.iter().any(|(path, spared, _)| source.path.starts_with(path) && *spared == word);
+    let banned = BANNED.iter().filter(|(word, _)| source.code.contains(word) && !spared(word));
     banned.for_each(|(word, instead)| say(format!("`{word}`: {instead}")));
     let unfinished = UNFINISHED.iter().filter(|word| source.whole.contains(*word));
     unfinished.for_each(|word| say(format!("`{word}`: finish it")));

@@ -12,6 +12,8 @@
     reason = "stories touch the world and fail loudly"
 )]
 
+mod adopt;
+mod cli_help;
 mod house;
 mod stand_in;
 mod suite;

@@ -1,0 +1,322 @@
+//! Each tmux server: whether it answers, who is attached in `_ait`, and which panes carry our stamps.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::finding::Finding;
+use crate::cli::print::shown;
+use crate::cli::setup::diff::shown_path;
+use crate::record::Records;
+use crate::tmux::{HOLD_SESSION, OneShot, Probe, Unanswered, probe};
+
+/// What `ait` has set on one server.
+#[derive(Debug, Clone, Default, Serialize)]
+pub(super) struct Touched {
+    /// The socket.
+    pub(super) socket: String,
+    /// The hidden session's `destroy-unattached`, where that session is there.
+    pub(super) hidden_session: Option<String>,
+    /// Options on panes, one line each: pane, option, value.
+    pub(super) panes: Vec<[String; 3]>,
+}
+
+/// What was seen of a server.
+pub(super) struct Seen {
+    pub(super) findings: Vec<Finding>,
+    pub(super) touched: Option<Touched>,
+}
+
+/// The pane options that are ours.
+const OURS: &[&str] = &[
+    "@aitask_record",
+    "@aitask_frozen",
+    "@aitask_standin_ready",
+    "@aitask_agent_session",
+    "@aitask_respawn_token",
+    "@aitask_restore_attempt",
+];
+
+/// How many panes are asked in one command.
+const AT_ONCE: usize = 50;
+
+/// A server as its socket shows it. `supervisor` is the pid of the one that runs.
+pub(super) async fn check(socket: &Path, supervisor: Option<i32>, records: Option<&Records>) -> Seen {
+    let name = shown_path(socket);
+    let about = "server";
+    let only = |finding: Finding| Seen { findings: vec![finding], touched: None };
+    match probe(socket) {
+        Probe::NoSocket => return only(no_socket(socket, records)),
+        // a socket file that a dead server left: tmux itself clears it at its next start
+        Probe::Refused => return Seen { findings: Vec::new(), touched: None },
+        Probe::Unknown(why) => return only(Finding::bad(about, format!("{name} cannot be asked: {why}"))),
+        Probe::Listening(_) => {}
+    }
+    let looked = async {
+        let server = OneShot::new(socket)?;
+        let facts = facts(&server).await?;
+        let touched = touched(&server).await?;
+        Ok::<_, Unanswered>((facts, touched))
+    };
+    match looked.await {
+        Ok((facts, touched)) => {
+            let mut findings = vec![Finding::good(about, format!("{name}: tmux {}, pid {}", facts.version, facts.pid))];
+            findings.extend(holders(&name, &facts, supervisor));
+            findings.extend(stamps(&name, &touched, records));
+            if facts.exit_unattached == "on" {
+                findings.push(Finding::note(
+                    about,
+                    format!("{name}: exit-unattached is on: the server ends when its last client leaves, agents with it"),
+                ));
+            }
+            findings.extend(service_of(&name, facts.pid));
+            Seen { findings, touched: Some(touched) }
+        }
+        Err(Unanswered::NoServer { .. }) => Seen { findings: Vec::new(), touched: None },
+        Err(wrong @ Unanswered::ProtocolMismatch { .. }) => only(
+            Finding::bad(about, wrong.to_string())
+                .hint("tmux was upgraded under a running server; the server lives, and its sessions with it, until it ends"),
+        ),
+        Err(wrong @ Unanswered::Timeout { .. }) => only(
+            Finding::bad(about, wrong.to_string())
+                .hint("it is stopped or overloaded; a control client that does not read (a stopped program) does that too"),
+        ),
+        Err(wrong) => only(Finding::bad(about, wrong.to_string())),
+    }
+}
+
+/// A record names a server whose socket is not there: gone, or alive without it.
+fn no_socket(socket: &Path, records: Option<&Records>) -> Finding {
+    let name = shown_path(socket);
+    let alive = records.into_iter().flat_map(Records::iter).find_map(|record| {
+        let server = record.ait.server.as_ref().filter(|server| Path::new(&server.socket) == socket)?;
+        crate::process::start_of(server.pid).filter(|started| *started == server.started).map(|_| server.pid)
+    });
+    match alive {
+        Some(pid) => {
+            Finding::bad("server", format!("the socket {name} was deleted; its server lives (pid {pid})"))
+                .hint(format!("kill -USR1 {pid} makes it anew"))
+        }
+        None => Finding::note("server", format!("{name} is not there; no server runs on it")),
+    }
+}
+
+/// What one server says of itself.
+struct Facts {
+    pid: i32,
+    version: String,
+    exit_unattached: String,
+    /// Whether the hidden session is there.
+    hidden: bool,
+    /// Control clients: pid and session.
+    control: Vec<(i32, String)>,
+}
+
+async fn facts(server: &OneShot) -> Result<Facts, Unanswered> {
+    let answer = server
+        .run([
+            "display-message",
+            "-p",
+            "I #{pid} #{version}",
+            ";",
+            "show-options",
+            "-sv",
+            "exit-unattached",
+            ";",
+            "list-sessions",
+            "-F",
+            "S #{=64:session_name}",
+            ";",
+            "list-clients",
+            "-F",
+            "C #{client_control_mode} #{client_pid} #{=64:session_name}",
+        ])
+        .await?;
+    let mut facts = Facts {
+        pid: 0,
+        version: String::new(),
+        exit_unattached: String::new(),
+        hidden: false,
+        control: Vec::new(),
+    };
+    for line in String::from_utf8_lossy(&answer).lines() {
+        let mut words = line.splitn(4, ' ');
+        match (words.next(), words.next(), words.next(), words.next()) {
+            (Some("I"), Some(pid), Some(version), _) => {
+                facts.pid = pid.parse().unwrap_or_default();
+                facts.version = shown(version.as_bytes());
+            }
+            (Some("S"), Some(session), None, _) => facts.hidden |= session == HOLD_SESSION,
+            (Some("C"), Some("1"), Some(pid), Some(session)) => {
+                facts.control.push((pid.parse().unwrap_or_default(), shown(session.as_bytes())));
+            }
+            (Some("on" | "off"), None, ..) => facts.exit_unattached = line.to_owned(),
+            _ => {}
+        }
+    }
+    Ok(facts)
+}
+
+/// Who holds the hidden session.
+fn holders(name: &str, facts: &Facts, supervisor: Option<i32>) -> Vec<Finding> {
+    let mut all = Vec::new();
+    let ours: Vec<i32> =
+        facts.control.iter().filter(|(_, session)| session == HOLD_SESSION).map(|(pid, _)| *pid).collect();
+    let of_supervisor = |pid: &i32| {
+        supervisor.is_some_and(|up| crate::process::facts(*pid).is_some_and(|facts| facts.ppid == up))
+    };
+    for pid in ours.iter().filter(|pid| !of_supervisor(pid)) {
+        let stopped = is_stopped(*pid);
+        let state = if stopped { ", which is stopped and keeps the server from ending" } else { "" };
+        all.push(
+            Finding::bad("server", format!("{name}: a stale control client of ait (process {pid}{state})"))
+                .hint(format!("kill {pid}")),
+        );
+    }
+    if facts.hidden && ours.is_empty() {
+        all.push(
+            Finding::bad("server", format!("{name}: a session {HOLD_SESSION} that nobody holds"))
+                .hint("a supervisor that starts takes it over; without one: tmux kill-session -t =_ait"),
+        );
+    }
+    let others: Vec<String> = facts
+        .control
+        .iter()
+        .filter(|(_, session)| session != HOLD_SESSION)
+        .map(|(pid, session)| format!("process {pid} in {session}"))
+        .collect();
+    if !others.is_empty() {
+        all.push(Finding::note("server", format!("{name}: other control clients: {}", others.join(", "))));
+    }
+    all
+}
+
+/// Linux: state `T` in the process's own status.
+fn is_stopped(pid: i32) -> bool {
+    let stat = std::fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let after = stat.iter().rposition(|b| *b == b')').unwrap_or_default();
+    stat.get(after + 2).is_some_and(|state| matches!(state, b'T' | b't'))
+}
+
+/// Panes whose stamp names no record.
+fn stamps(name: &str, touched: &Touched, records: Option<&Records>) -> Vec<Finding> {
+    let Some(records) = records else { return Vec::new() };
+    let is_stamp = |option: &str| matches!(option, "@aitask_record" | "@aitask_frozen");
+    touched
+        .panes
+        .iter()
+        .filter(|[_, option, _]| is_stamp(option))
+        .filter(|[_, _, value]| value.parse().ok().and_then(|id| records.get(id)).is_none())
+        .map(|[pane, option, value]| {
+            Finding::bad(
+                "server",
+                format!(
+                    "{name}: pane {pane} carries {option} {}, which is no record",
+                    shown(value.as_bytes())
+                ),
+            )
+            .hint(format!("tmux set-option -pu -t {pane} {option}"))
+        })
+        .collect()
+}
+
+/// A server inside a service ends with that service.
+fn service_of(name: &str, pid: i32) -> Option<Finding> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
+    let group = text.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let last = group.rsplit('/').next()?;
+    (last.ends_with(".service") && !last.starts_with("user@")).then(|| {
+        Finding::note(
+            "server",
+            format!("{name}: the server lives in {last}, and ends when that service is stopped"),
+        )
+    })
+}
+
+/// Everything `ait` has set on a server, read back from it.
+pub(super) async fn touched(server: &OneShot) -> Result<Touched, Unanswered> {
+    let mut touched = Touched { socket: shown_path(server.socket()), ..Touched::default() };
+    let hold = format!("={HOLD_SESSION}:");
+    match server.run(["show-options", "-t", &hold, "destroy-unattached"]).await {
+        Ok(answer) => {
+            let text = String::from_utf8_lossy(&answer);
+            let value = text.trim().strip_prefix("destroy-unattached ").unwrap_or("not set on it");
+            touched.hidden_session = Some(shown(value.as_bytes()));
+        }
+        Err(Unanswered::Refused { .. }) => {}
+        Err(other) => return Err(other),
+    }
+    let panes = server.run(["list-panes", "-a", "-F", "#{pane_id}"]).await?;
+    let mut panes: Vec<&str> = std::str::from_utf8(&panes).unwrap_or_default().lines().collect();
+    panes.sort_unstable();
+    panes.dedup();
+    for some in panes.chunks(AT_ONCE) {
+        let mut words: Vec<&str> = Vec::new();
+        for pane in some {
+            if !words.is_empty() {
+                words.push(";");
+            }
+            words.extend([
+                "display-message",
+                "-p",
+                "-t",
+                pane,
+                "#{pane_id}",
+                ";",
+                "show-options",
+                "-p",
+                "-t",
+                pane,
+            ]);
+        }
+        let answer = match server.run(words).await {
+            Ok(answer) => answer,
+            // a pane that closed meanwhile takes nothing of ours with it; the next look has the rest
+            Err(Unanswered::Refused { .. }) => continue,
+            Err(other) => return Err(other),
+        };
+        touched.panes.extend(pane_options(&String::from_utf8_lossy(&answer)));
+    }
+    Ok(touched)
+}
+
+/// Our options out of the answers: a line `%N` begins a pane. `remain-on-exit` is ours only beside a stamp.
+fn pane_options(answer: &str) -> Vec<[String; 3]> {
+    let mut all: Vec<[String; 3]> = Vec::new();
+    let mut pane = String::new();
+    for line in answer.lines() {
+        if let Some(digits) =
+            line.strip_prefix('%').filter(|digits| digits.bytes().all(|b| b.is_ascii_digit()))
+        {
+            pane = format!("%{digits}");
+        } else if let Some((option, value)) = line.split_once(' ')
+            && (OURS.contains(&option) || option == "remain-on-exit")
+        {
+            let value = value.trim_matches('"');
+            all.push([pane.clone(), option.to_owned(), value.to_owned()]);
+        }
+    }
+    let stamped: Vec<String> = all
+        .iter()
+        .filter(|[_, option, _]| OURS.contains(&option.as_str()))
+        .map(|[pane, ..]| pane.clone())
+        .collect();
+    all.retain(|[pane, ..]| stamped.contains(pane));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_ours_is_listed() {
+        let answer = "%0\nremain-on-exit on\n%1\n@aitask_record 0a1b2c3d\nremain-on-exit on\nwindow-style bg=red\n\
+                      @mine x\n%12\n@aitask_frozen 0a1b2c3e\n";
+        let seen: Vec<String> = pane_options(answer).into_iter().map(|option| option.join(" ")).collect();
+        assert_eq!(
+            seen,
+            ["%1 @aitask_record 0a1b2c3d", "%1 remain-on-exit on", "%12 @aitask_frozen 0a1b2c3e"]
+        );
+    }
+}

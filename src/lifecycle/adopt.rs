@@ -1,0 +1,406 @@
+//! A record for an agent that already runs: found by its process, never by a name.
+//!
+//! [`look`] lists one server by one plain `tmux` and says of every pane whether an agent runs in it; it changes nothing.
+//! [`take`] writes the record first and stamps the pane after. Cut short between the two, the next look finds the record
+//! by pane and epoch and stamps it then.
+
+use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use bstr::{BString, ByteSlice};
+
+use crate::process::{self, Facts, ProcessError, Table};
+use crate::provider::{self, Hosting, Program, Provider};
+use crate::record::{
+    Host, Location, Origin, Ours, Outcome, PaneId, ProcessId, RecordId, Records, Refused, ServerEpoch, State,
+    Upsert, Verb, WindowId,
+};
+use crate::store::{PATIENCE, Store, StoreError, System};
+use crate::tmux::guarded::{self, Epoch, Guard, PaneOption, Token};
+use crate::tmux::listing::{self, ListError};
+use crate::tmux::{HOLD_SESSION, OneShot, Unanswered};
+use crate::world::rows::{PaneRow, SessionRow, Snapshot, WindowRow};
+
+use super::root::root_of;
+
+/// A server could not be looked at.
+#[derive(Debug, thiserror::Error)]
+pub enum LookError {
+    /// It cannot be listed.
+    #[error(transparent)]
+    List(#[from] ListError),
+    /// It did not say who it is.
+    #[error(transparent)]
+    Unanswered(#[from] Unanswered),
+    /// Its answer about itself is none.
+    #[error("the server on {socket} says of itself {answer:?}")]
+    Identity {
+        /// The socket.
+        socket: PathBuf,
+        /// The answer.
+        answer: BString,
+    },
+    /// The processes of the machine cannot be read.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+}
+
+/// A server as it was looked at.
+#[derive(Debug)]
+pub struct Look {
+    /// Its life.
+    pub epoch: ServerEpoch,
+    /// Every pane once, those of `_ait` left out, by id.
+    pub panes: Vec<Pane>,
+}
+
+/// A pane and what runs in it.
+#[derive(Debug)]
+pub struct Pane {
+    /// tmux's id of it.
+    pub id: PaneId,
+    /// The session's name, of the first link of its window.
+    pub session: BString,
+    /// The window's name.
+    pub window: BString,
+    /// The window's index there.
+    pub index: i64,
+    /// What runs in it.
+    pub holds: Holds,
+}
+
+/// What a pane holds.
+#[derive(Debug)]
+pub enum Holds {
+    /// An agent without a record.
+    Agent(Box<Candidate>),
+    /// The agent of a record: nothing to do.
+    Known {
+        /// The record.
+        record: RecordId,
+        /// Which agent, where its process says so.
+        provider: Option<Provider>,
+        /// The pane lacks its stamp.
+        unstamped: bool,
+    },
+    /// A frozen agent's stand-in.
+    StandIn {
+        /// What its stamp says.
+        stamp: BString,
+    },
+    /// No agent that could be adopted.
+    Nothing {
+        /// Why not, as a lower-case fragment.
+        why: String,
+    },
+}
+
+/// An agent that could be adopted.
+#[derive(Debug)]
+pub struct Candidate {
+    /// Which agent.
+    pub provider: Provider,
+    /// What would be written.
+    pub upsert: Upsert,
+}
+
+/// Lists `server` and recognises what runs in its panes.
+///
+/// # Errors
+/// No whole listing: then nothing is known of any pane.
+pub async fn look(server: &OneShot, records: &Records) -> Result<Look, LookError> {
+    let snapshot = listing::snapshot(server).await?;
+    let epoch = epoch(server).await?;
+    let table = Table::read()?;
+    let mut panes = BTreeMap::new();
+    for row in &snapshot.panes {
+        let Some((session, window)) = link(&snapshot, row) else { continue };
+        panes.entry(row.id).or_insert_with(|| Pane {
+            id: PaneId(row.id.0),
+            session: session.name.clone(),
+            window: window.name.clone(),
+            index: window.index,
+            holds: holds(row, session, window, &epoch, &table, records),
+        });
+    }
+    Ok(Look { epoch, panes: panes.into_values().collect() })
+}
+
+/// The session and window a row stands in, unless that session is the hidden one.
+fn link<'a>(snapshot: &'a Snapshot, row: &PaneRow) -> Option<(&'a SessionRow, &'a WindowRow)> {
+    let session = snapshot.sessions.iter().find(|session| session.id == row.session)?;
+    if session.name == HOLD_SESSION {
+        return None;
+    }
+    let window =
+        snapshot.windows.iter().find(|window| window.id == row.window && window.session == row.session)?;
+    Some((session, window))
+}
+
+/// Who the server is, by its own word and by the kernel's.
+async fn epoch(server: &OneShot) -> Result<ServerEpoch, LookError> {
+    let answer = server.run(["display-message", "-p", "#{pid} #{start_time}"]).await?;
+    let numbers = || {
+        let text = std::str::from_utf8(answer.trim()).ok()?;
+        let (pid, started_at) = text.split_once(' ')?;
+        Some((pid.parse::<i32>().ok().filter(|pid| *pid > 0)?, started_at.parse::<i64>().ok()))
+    };
+    let Some((pid, started_at)) = numbers() else {
+        return Err(LookError::Identity { socket: server.socket().to_owned(), answer: answer.into() });
+    };
+    let socket = server.socket().canonicalize().unwrap_or_else(|_| server.socket().to_owned());
+    Ok(ServerEpoch {
+        socket: socket.to_string_lossy().into_owned(),
+        pid,
+        started: process::start_of(pid).unwrap_or_default(),
+        started_at,
+        boot_id: process::boot_id()?,
+        ..ServerEpoch::default()
+    })
+}
+
+fn holds(
+    row: &PaneRow,
+    session: &SessionRow,
+    window: &WindowRow,
+    epoch: &ServerEpoch,
+    table: &Table,
+    records: &Records,
+) -> Holds {
+    if !row.frozen.is_empty() {
+        return Holds::StandIn { stamp: row.frozen.clone() };
+    }
+    let nothing = |why: String| Holds::Nothing { why };
+    let pid = match row.pid {
+        Some(pid) if !row.dead && pid > 0 => pid,
+        Some(_) | None => return nothing("its process has ended".to_owned()),
+    };
+    let Some(own) = process::facts(pid) else {
+        return nothing(format!("its process {pid} cannot be seen"));
+    };
+    let agent = agent(&own, table);
+    if let Some(record) = record_of(row, epoch, agent.as_ref().map(|agent| &agent.process), records) {
+        let provider = agent.map(|agent| agent.provider);
+        return Holds::Known { record, provider, unstamped: row.stamp != record.to_string() };
+    }
+    let Some(agent) = agent else {
+        return nothing(format!("no known agent runs in it (its process is {})", called(&own)));
+    };
+    match candidate(row, session, window, epoch, &own, agent) {
+        Ok(candidate) => Holds::Agent(Box::new(candidate)),
+        Err(why) => nothing(why),
+    }
+}
+
+fn called(facts: &Facts) -> String {
+    let name = facts.argv.first().map_or(facts.comm.as_slice(), Vec::as_slice);
+    name.rsplit(|b| *b == b'/').next().unwrap_or(name).to_str_lossy().into_owned()
+}
+
+/// An agent found in a pane.
+struct Agent {
+    provider: Provider,
+    /// The process whose end is the agent's end.
+    process: ProcessId,
+    /// The provider's own process: its arguments and its folder count.
+    facts: Facts,
+    host: Host,
+}
+
+/// The agent of a pane: the pane's own process, or the nearest one below it.
+fn agent(own: &Facts, table: &Table) -> Option<Agent> {
+    if let Some(provider) = recognised(own) {
+        let process = known(&own.id);
+        return Some(Agent { provider, process, facts: own.clone(), host: Host::Pane });
+    }
+    let below = table.descendants(own.id.pid).into_iter().filter_map(|id| {
+        // the table is a moment old: a pid that was handed out again is another process
+        process::facts(id.pid).filter(|facts| facts.id == id)
+    });
+    let (provider, facts) =
+        below.into_iter().find_map(|facts| recognised(&facts).map(|provider| (provider, facts)))?;
+    let exe = exe(own);
+    Some(match provider::hosting(Program { exe: &exe, argv: &own.argv }) {
+        // it ends when the agent ends, and tmux tells its status: to the pane it is the agent
+        Hosting::Wrapper => Agent { provider, process: known(&own.id), facts, host: Host::Pane },
+        Hosting::Shell | Hosting::Other => {
+            let argv = own.argv.iter().map(|word| word.to_str_lossy().into_owned()).collect();
+            let cwd = own.cwd.as_deref().map(|cwd| cwd.to_string_lossy().into_owned()).unwrap_or_default();
+            Agent { provider, process: known(&facts.id), facts, host: Host::Shell { argv, cwd } }
+        }
+    })
+}
+
+fn recognised(facts: &Facts) -> Option<Provider> {
+    provider::recognise(Program { exe: &exe(facts), argv: &facts.argv })
+}
+
+fn exe(facts: &Facts) -> Vec<u8> {
+    facts.exe.as_deref().map(|exe| exe.as_os_str().as_bytes().to_vec()).unwrap_or_default()
+}
+
+fn known(id: &process::ProcessId) -> ProcessId {
+    ProcessId::new(id.pid, id.started.as_str())
+}
+
+/// The record this pane's agent has already: live, of this pane and this life of the server, with the same agent.
+fn record_of(
+    row: &PaneRow,
+    epoch: &ServerEpoch,
+    agent: Option<&ProcessId>,
+    records: &Records,
+) -> Option<RecordId> {
+    records
+        .iter()
+        .find(|record| {
+            let here = record.location.pane_id() == Some(PaneId(row.id.0))
+                && record.ait.server.as_ref().is_some_and(|server| server.is_same_life(epoch));
+            let same = match (record.agent_process(), agent) {
+                (Some(stored), Some(seen)) => stored.pid == seen.pid && agree(&stored.started, &seen.started),
+                // an agent under another name than the table's is the record's all the same
+                (Some(stored), None) => row.pid == Some(stored.pid),
+                (None, _) => false,
+            };
+            here && same && matches!(record.state, State::Live)
+        })
+        .map(|record| record.id)
+}
+
+fn agree(one: &str, other: &str) -> bool {
+    one.is_empty() || other.is_empty() || one == other
+}
+
+fn candidate(
+    row: &PaneRow,
+    session: &SessionRow,
+    window: &WindowRow,
+    epoch: &ServerEpoch,
+    own: &Facts,
+    agent: Agent,
+) -> Result<Candidate, String> {
+    let text =
+        |path: &Path| path.to_str().map(str::to_owned).ok_or("its folder's name is no text".to_owned());
+    let cwd = agent.facts.cwd.as_deref().ok_or("its working folder cannot be seen")?;
+    let root = root_of(cwd).map_err(|gone| format!("its working folder cannot be resolved: {gone}"))?;
+    let (cwd, root) = (text(cwd)?, text(&root)?);
+    let at = Location::pane(PaneId(row.id.0), known(&own.id));
+    let mut upsert = Upsert::new(root, window.name.to_str_lossy(), at);
+    let model = provider::model(&agent.facts.argv);
+    upsert.agent_string = format!("{}/{}", agent.provider.name(), model.as_deref().unwrap_or("unknown"));
+    upsert.session = session.name.to_str_lossy().into_owned();
+    // a hook knows better than arguments: the conversation may have changed since the start
+    let told = row.agent_session.to_str().ok().filter(|told| !told.is_empty()).map(str::to_owned);
+    upsert.session_id =
+        told.or_else(|| provider::session_id(agent.provider, &agent.facts.argv)).unwrap_or_default();
+    let environment =
+        process::environment(agent.facts.id.pid, &agent.provider.kept_variables()).unwrap_or_default();
+    let kept = provider::without_text(&agent.facts.argv);
+    upsert.ours = Ours {
+        agent: Some(agent.process),
+        agent_bin: agent.facts.exe.as_deref().and_then(Path::to_str).map(str::to_owned),
+        argv: Some(kept.iter().map(|word| word.to_str_lossy().into_owned()).collect()),
+        cwd: Some(cwd),
+        env: Some(
+            environment
+                .into_iter()
+                .filter_map(|(name, value)| Some((name, String::from_utf8(value).ok()?)))
+                .collect(),
+        ),
+        host: Some(agent.host),
+        origin: Some(Origin::Adopted),
+        server: Some(epoch.clone()),
+        title: Some(row.title.to_str_lossy().into_owned()),
+        window_id: Some(WindowId(window.id.0)),
+        window_index: Some(window.index),
+        window_layout: Some(window.layout.to_str_lossy().into_owned()),
+        ..Ours::default()
+    };
+    Ok(Candidate { provider: agent.provider, upsert })
+}
+
+/// What became of an adoption.
+#[derive(Debug)]
+#[must_use]
+pub enum Taken {
+    /// It has a record.
+    Recorded {
+        /// The record.
+        record: RecordId,
+        /// What the store answered: made, brought up to date, joined again.
+        outcome: Outcome,
+        /// Why the pane does not carry the record's stamp, if it does not.
+        unstamped: Option<String>,
+    },
+    /// The store refused.
+    Refused(Refused),
+}
+
+/// Adoption failed before it was known what the store made of it.
+#[derive(Debug, thiserror::Error)]
+pub enum TakeError {
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// No answer to the verb.
+    #[error("the store gave no answer")]
+    NoAnswer,
+}
+
+/// Writes the record of a candidate, then stamps its pane.
+///
+/// # Errors
+/// The store cannot be written: then nothing was stamped either.
+pub async fn take(
+    server: &OneShot,
+    store: &Store,
+    system: &System,
+    look: &Look,
+    pane: PaneId,
+    candidate: &Candidate,
+) -> Result<Taken, TakeError> {
+    let verb = Verb::Upsert(Box::new(candidate.upsert.clone()));
+    let mut answers = store.apply(&[(None, verb)], &system.facts(), PATIENCE)?;
+    let done = match answers.pop().ok_or(TakeError::NoAnswer)? {
+        Ok(done) => done,
+        Err(refused) => return Ok(Taken::Refused(refused)),
+    };
+    let process = candidate.upsert.at.process().map_or(0, |process| process.pid);
+    let unstamped = stamp(server, &look.epoch, pane, Some(process), done.id).await.err();
+    Ok(Taken::Recorded { record: done.id, outcome: done.outcome, unstamped })
+}
+
+/// Stamps a pane with its record, in one guarded command, in this life of the server only and, where `process` is given,
+/// only while that is the pane's process.
+///
+/// # Errors
+/// Why it is not stamped, as a lower-case fragment.
+pub async fn stamp(
+    server: &OneShot,
+    epoch: &ServerEpoch,
+    pane: PaneId,
+    process: Option<i32>,
+    record: RecordId,
+) -> Result<(), String> {
+    let started_at = epoch.started_at.ok_or("the server does not say when it started")?;
+    let id = tmux_control::PaneId(pane.0);
+    let guard = Guard::new(id, Epoch { pid: epoch.pid, started_at });
+    let guard = match process {
+        Some(pid) => guard.process(pid),
+        None => guard,
+    };
+    let token = Token::random().map_err(|wrong| wrong.to_string())?;
+    let act = guarded::set(guard, PaneOption::Record, &record.to_string(), token);
+    let outcome = act.map_err(|wrong| wrong.to_string())?.run(server).await;
+    match outcome.map_err(|wrong| wrong.to_string())? {
+        guarded::Outcome::Done => {}
+        guarded::Outcome::NotMet => return Err("its pane is no longer what it was".to_owned()),
+        guarded::Outcome::Refused(words) => return Err(words.to_str_lossy().into_owned()),
+        guarded::Outcome::Unknown => return Err("tmux gave no answer".to_owned()),
+    }
+    // the proof was read; it has no further use on the pane
+    let pane = pane.to_string();
+    let option = PaneOption::RespawnToken.name();
+    let forgotten = server.run(["set-option", "-p", "-u", "-q", "-t", pane.as_str(), option]).await;
+    forgotten.map(drop).map_err(|wrong| wrong.to_string())
+}

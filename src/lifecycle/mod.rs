@@ -1,0 +1,9 @@
+//! The coordinators: what takes several steps on a pane and its record, each step safe to be cut short.
+//!
+//! | part | for |
+//! |---|---|
+//! | [`adopt`] | a record for an agent that already runs |
+//! | [`root`] | which project a folder belongs to |
+
+pub mod adopt;
+pub mod root;
