@@ -180,7 +180,7 @@ impl Changes {
     ///
     /// # Errors
     /// The supervisor hung up.
-    pub fn next(&mut self) -> Result<(), ClientError> {
+    pub fn wait(&mut self) -> Result<(), ClientError> {
         self.0.read::<Response>().map(drop)
     }
 }

@@ -17,7 +17,6 @@ pub mod supervisor;
 pub mod world;
 
 // do
-#[expect(clippy::disallowed_methods, reason = "speaks to the supervisor over a socket")]
 pub mod client;
 #[expect(clippy::disallowed_methods, reason = "acts on panes, processes and the store")]
 pub mod lifecycle;

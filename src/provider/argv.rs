@@ -48,8 +48,8 @@ pub(super) fn is_tool(provider: Provider, arguments: &[Vec<u8>]) -> bool {
     let Some(first) = arguments.first() else {
         return false;
     };
-    let is = |word: &&str| word.as_bytes() == first.as_slice();
-    tools(provider).iter().any(|word| is(&word)) || ANSWERS.iter().any(|word| is(&word))
+    let is = |word: &str| word.as_bytes() == first.as_slice();
+    tools(provider).iter().any(|word| is(word)) || ANSWERS.iter().any(|word| is(word))
 }
 
 /// The shape of a provider's conversation ids.

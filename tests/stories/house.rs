@@ -199,7 +199,7 @@ fn a_wrong_direction_is_seen() {
             "// crate::cli is not for us\n#[cfg(test)]\nmod tests { use crate::cli; }",
         ),
     ];
-    assert_eq!(against_the_map(&map, &fine), [String::new(); 0]);
+    assert!(against_the_map(&map, &fine).is_empty());
 }
 
 /// What a decide module may not even name.
@@ -217,7 +217,6 @@ const EFFECTS: &[&str] = &[
     "Timestamp::now",
     "rustix",
     "nix::",
-    "tracing::",
     "static mut",
     "thread_local!",
 ];
@@ -246,7 +245,7 @@ fn decide_modules_are_pure() {
     for line in lib.lines().map(str::trim) {
         if line.starts_with("pub mod ") {
             let name = line.trim_start_matches("pub mod ").trim_end_matches(';');
-            assert_eq!(lifted, map[name] != Stanza::Decide, "the ban on effects for `{name}`");
+            assert!(!lifted || map[name] != Stanza::Decide, "the ban on effects is lifted for `{name}`");
             lifted = false;
         } else if line.starts_with("#[expect") || line.starts_with("clippy::disallowed_methods") {
             lifted = true;
@@ -302,7 +301,8 @@ fn against_the_rules(source: &Source) -> Vec<String> {
     if !source.whole.starts_with("//!") && !is_test {
         say("the first line says what the file is for (`//!`)".to_owned());
     }
-    let spared = |word: &str| SPARED.iter().any(|(path, spared, _)| source.path.starts_with(path) && *spared == word);
+    let spared =
+        |word: &str| SPARED.iter().any(|(path, spared, _)| source.path.starts_with(path) && *spared == word);
     let banned = BANNED.iter().filter(|(word, _)| source.code.contains(word) && !spared(word));
     banned.for_each(|(word, instead)| say(format!("`{word}`: {instead}")));
     let unfinished = UNFINISHED.iter().filter(|word| source.whole.contains(*word));
@@ -370,5 +370,5 @@ fn a_broken_rule_is_seen() {
     let long = format!("//! a\n{}", "\n".repeat(801));
     assert_eq!(against_the_rules(&Source::new("src/a.rs", &long)).len(), 1);
     let tests = "//! a\n#[cfg(test)]\nmod tests { fn f() { x.unwrap(); panic!(); } }";
-    assert_eq!(against_the_rules(&Source::new("src/a.rs", tests)), [String::new(); 0]);
+    assert!(against_the_rules(&Source::new("src/a.rs", tests)).is_empty());
 }

@@ -57,7 +57,7 @@ fn watch(args: &Args, paths: &Paths) -> Result<Exit, Failure> {
     let mut changes = Client::connect(&running)?.watch()?;
     let clears = !args.json && std::io::stdout().is_terminal();
     loop {
-        let ended = changes.next().is_err();
+        let ended = changes.wait().is_err();
         let overview = look(paths)?;
         if args.json {
             print::json_line(&overview)?;
