@@ -1,6 +1,6 @@
 //! The stream as events: frames with their meaning.
 
-use memchr::memmem;
+use memchr::memrchr_iter;
 
 use crate::framer::{Frame, Framer};
 use crate::notification::grammar;
@@ -153,9 +153,6 @@ fn line_event(line: &[u8]) -> Event<'_> {
 
 /// `glued-exit = *OCTET "%exit" [SP reason]`
 fn glued_exit(line: &[u8]) -> Option<&[u8]> {
-    let at = memmem::rfind(line, b"%exit")?;
-    match &line[at + b"%exit".len()..] {
-        b"" => Some(b""),
-        reason => reason.strip_prefix(b" "),
-    }
+    let reason = memrchr_iter(b'%', line).find_map(|at| line[at..].strip_prefix(b"%exit"))?;
+    if reason.is_empty() { Some(reason) } else { reason.strip_prefix(b" ") }
 }

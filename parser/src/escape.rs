@@ -5,6 +5,9 @@
 
 use memchr::memchr;
 
+/// How much text is copied at once.
+const STEP: usize = 8;
+
 /// Backslashes that no escape begins with. They were kept as they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{count} bad escapes, the first at byte {first}")]
@@ -32,26 +35,47 @@ pub enum Chunk<'a> {
 /// A backslash without three octal digits up to `\377` after it. All is appended even so, such backslashes as they
 /// are.
 pub fn unescape(value: &[u8], out: &mut Vec<u8>) -> Result<(), BadEscapes> {
-    out.reserve(value.len());
-    let mut bad: Option<BadEscapes> = None;
-    let mut at = 0;
-    while at < value.len() {
-        if value[at] != b'\\' {
-            let end = memchr(b'\\', &value[at..]).map_or(value.len(), |length| at + length);
-            out.extend_from_slice(&value[at..end]);
-            at = end;
-        } else if let Some(byte) = octal(&value[at..]) {
-            out.push(byte);
-            at += 4;
+    let mut bad = None;
+    // Text between escapes is mostly short, a line of a program's output, so it is copied in whole steps and the
+    // surplus written over; the room for that is made once and cut off at the end.
+    let mut to = out.len();
+    out.resize(to + value.len() + STEP, 0);
+    let room = &mut out[..];
+    let mut rest = value;
+    loop {
+        if let Some(step) = rest.first_chunk::<STEP>() {
+            room[to..to + STEP].copy_from_slice(step);
+            let text = before_backslash(*step);
+            if text == STEP {
+                // Apart, so that the next step need not wait for the count of this one.
+                to += STEP;
+                rest = &rest[STEP..];
+                continue;
+            }
+            to += text;
+            rest = &rest[text..];
         } else {
-            out.push(b'\\');
-            bad = Some(match bad {
-                None => BadEscapes { first: at, count: 1 },
-                Some(bad) => BadEscapes { count: bad.count + 1, ..bad },
-            });
-            at += 1;
+            let Some((&byte, after)) = rest.split_first() else { break };
+            if byte != b'\\' {
+                room[to] = byte;
+                to += 1;
+                rest = after;
+                continue;
+            }
+        }
+        while let Some(byte) = octal(rest) {
+            room[to] = byte;
+            to += 1;
+            rest = &rest[4..];
+        }
+        if let Some(after) = rest.strip_prefix(b"\\") {
+            bad = Some(one_more(bad, value.len() - rest.len()));
+            room[to] = b'\\';
+            to += 1;
+            rest = after;
         }
     }
+    out.truncate(to);
     bad.map_or(Ok(()), Err)
 }
 
@@ -97,13 +121,31 @@ impl<'a> Iterator for Chunks<'a> {
     }
 }
 
-/// `escape = "\" %x30-33 2(%x30-37)`
+#[cold]
+fn one_more(bad: Option<BadEscapes>, at: usize) -> BadEscapes {
+    match bad {
+        None => BadEscapes { first: at, count: 1 },
+        Some(bad) => BadEscapes { count: bad.count + 1, ..bad },
+    }
+}
+
+/// How many bytes come before the first backslash, or all. A byte is found by the borrow that subtracting one from a
+/// zero byte leaves; nothing below the first such byte can be taken for one.
+#[inline]
+fn before_backslash(step: [u8; STEP]) -> usize {
+    const ONES: u64 = u64::from_le_bytes([1; STEP]);
+    const TOPS: u64 = u64::from_le_bytes([0x80; STEP]);
+    const BACKSLASHES: u64 = u64::from_le_bytes([b'\\'; STEP]);
+    let zeros = u64::from_le_bytes(step) ^ BACKSLASHES;
+    let found = zeros.wrapping_sub(ONES) & !zeros & TOPS;
+    // 64 zeros when there is none: eight bytes.
+    (found.trailing_zeros() / 8) as usize
+}
+
+/// `escape = "\" %x30-33 2(%x30-37)`, all four bytes looked at as one number.
 #[inline]
 fn octal(text: &[u8]) -> Option<u8> {
-    match *text {
-        [b'\\', high @ b'0'..=b'3', middle @ b'0'..=b'7', low @ b'0'..=b'7', ..] => {
-            Some((high - b'0') << 6 | (middle - b'0') << 3 | (low - b'0'))
-        }
-        _ => None,
-    }
+    let [backslash, high, middle, low] = *text.first_chunk::<4>()?;
+    let fixed = u32::from_le_bytes([backslash, high & !3, middle & !7, low & !7]);
+    (fixed == u32::from_le_bytes(*b"\\000")).then_some(high << 6 | (middle & 7) << 3 | low & 7)
 }
