@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test ends where something is not as it should be")]
 
 mod behaviours;
+mod laws;
 mod mistakes;
 mod streams;
 mod transcript;
