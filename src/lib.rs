@@ -18,6 +18,8 @@ pub mod world;
 
 // do
 pub mod client;
+#[expect(clippy::disallowed_methods, reason = "the one loop: clock, tasks, folders and signals")]
+pub mod driver;
 #[expect(clippy::disallowed_methods, reason = "acts on panes, processes and the store")]
 pub mod lifecycle;
 #[expect(clippy::disallowed_methods, reason = "asks the kernel about processes and boots")]

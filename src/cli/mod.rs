@@ -19,6 +19,7 @@ mod program;
 mod setup;
 mod sockets;
 mod status;
+mod supervise;
 mod table;
 
 use std::ffi::OsString;
@@ -67,6 +68,8 @@ enum Command {
     /// The pane of the hidden session `_ait`
     #[command(hide = true)]
     Hold(hold::Args),
+    /// Run the supervisor
+    Supervise(supervise::Args),
 }
 
 impl Command {
@@ -79,6 +82,7 @@ impl Command {
             Self::Demo(args) => demo::run(args),
             Self::DemoAgent(args) => demo_agent::run(args),
             Self::Hold(args) => hold::run(args),
+            Self::Supervise(args) => supervise::run(args),
         }
     }
 }

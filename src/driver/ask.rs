@@ -12,6 +12,9 @@ type Reply = Result<Vec<u8>, ReplyError>;
 /// Commands of one question at the most; a question's number and a part's give the number on the client.
 const PARTS: u64 = 8;
 
+/// The number of commands whose answer nobody waits for.
+const FORGET: u64 = u64::MAX;
+
 /// The questions under way on one client.
 #[derive(Debug, Default)]
 pub(super) struct Asked {
@@ -45,7 +48,9 @@ impl Asked {
     pub(super) fn put(&mut self, client: &Client, tag: Tag, ask: &Ask) -> Result<(), NotAsked> {
         let open = match ask {
             Ask::Listing => {
-                for (part, command) in (0u64..).zip([listing::sessions(), listing::windows(), listing::panes()]) {
+                for (part, command) in
+                    (0u64..).zip([listing::sessions(), listing::windows(), listing::panes()])
+                {
                     client.send(tag.0 * PARTS + part, &command)?;
                 }
                 Open::Listing([const { None }; 3])
@@ -88,7 +93,12 @@ impl Asked {
     }
 
     /// Takes a reply; gives the answer once it is whole.
-    pub(super) fn take(&mut self, number: u64, reply: Reply) -> Option<(Tag, Answer)> {
+    pub(super) fn take(
+        &mut self,
+        client: Option<&Client>,
+        number: u64,
+        reply: Reply,
+    ) -> Option<(Tag, Answer)> {
         let tag = Tag(number / PARTS);
         let part = usize::try_from(number % PARTS).ok()?;
         let whole = match self.open.get_mut(&tag)? {
@@ -102,15 +112,25 @@ impl Asked {
             }
             Open::Act(dispatch) => {
                 let answer = acted(dispatch.outcome(reply));
+                // the proof came with the reply: the one on the pane has served
+                if answer == Answer::Done
+                    && let Some(client) = client
+                {
+                    // it goes with the pane, or with the next act; nobody waits for this answer
+                    let _ = client.send(FORGET, &guarded::forget_token(dispatch.pane()));
+                }
                 self.open.remove(&tag);
                 return Some((tag, answer));
             }
             Open::Order => {
                 self.open.remove(&tag);
-                return Some((tag, match reply {
-                    Ok(_) => Answer::Done,
-                    Err(error) => Answer::Failed(error.to_string()),
-                }));
+                return Some((
+                    tag,
+                    match reply {
+                        Ok(_) => Answer::Done,
+                        Err(error) => Answer::Failed(error.to_string()),
+                    },
+                ));
             }
         };
         if !whole {
@@ -167,18 +187,18 @@ fn act(identity: &Identity, ask: &Ask) -> Result<Dispatch, BadValue> {
             guarded::set(guard(*pane).process(*pid), PaneOption::Record, &record.to_string(), token)
         }
         Ask::Unstamp { pane, record } => {
-            let guard = guard(*pane).stamped(PaneOption::Record, &record.to_string())?;
+            let guard = guard(*pane).stamped(PaneOption::Record, *record);
             Ok(guarded::unset(guard, PaneOption::Record, token))
         }
         Ask::KeepDead { pane, record } => {
-            let guard = guard(*pane).stamped(PaneOption::Record, &record.to_string())?;
+            let guard = guard(*pane).stamped(PaneOption::Record, *record);
             Ok(guarded::keep_dead(guard, token))
         }
         Ask::UnkeepDead { pane, record } => {
-            let guard = guard(*pane).stamped(PaneOption::Record, &record.to_string())?;
+            let guard = guard(*pane).stamped(PaneOption::Record, *record);
             Ok(guarded::keep_dead_no_more(guard, token))
         }
-        Ask::KillDead { pane, record } => guarded::kill_dead_pane(guard(*pane), &record.to_string(), token),
+        Ask::KillDead { pane, record } => Ok(guarded::kill_dead_pane(guard(*pane), *record, token)),
         Ask::Listing
         | Ask::Nudge
         | Ask::Habits(_)

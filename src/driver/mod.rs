@@ -25,9 +25,7 @@ use crate::api::{self, Hello};
 use crate::process::{self, Opened, ProcessError};
 use crate::record::{ProcessId, RecordId, Stamp};
 use crate::store::{Files, Paths, Store, StoreError, Supervising, SupervisorLock, Taken};
-use crate::supervisor::{
-    Action, Answer, Input, LastStop, LinkEvent, LinkId, Now, Start, Supervisor,
-};
+use crate::supervisor::{Action, Answer, Input, LastStop, LinkEvent, LinkId, Now, Start, Supervisor};
 use crate::tmux::OneShot;
 use link::{Linked, Said, Word};
 use scribe::Job;
@@ -124,9 +122,8 @@ async fn supervise(options: Options, ready: impl FnOnce(&Supervising)) -> Result
         version: said.version.clone(),
         store: files.store.clone(),
         sockets: options.sockets.iter().map(|socket| resolved(socket)).collect(),
-        last_stop: last.and_then(|last| {
-            last.stopped_at.map(|at| LastStop { boot_id: last.boot_id, at: at.unix() })
-        }),
+        last_stop: last
+            .and_then(|last| last.stopped_at.map(|at| LastStop { boot_id: last.boot_id, at: at.unix() })),
     };
     let (inbox, arrivals) = mpsc::channel(INBOX);
     let (speaker, words) = mpsc::channel(INBOX);
@@ -228,7 +225,8 @@ impl Driver {
     /// Waits, hears, decides nothing, acts; until the supervisor has ended.
     async fn turn(&mut self, mut ears: Ears) {
         while !self.ended {
-            let deadline = self.supervisor.deadline().map(|due| tokio::time::Instant::from_std(self.origin + due));
+            let deadline =
+                self.supervisor.deadline().map(|due| tokio::time::Instant::from_std(self.origin + due));
             let clock = async {
                 match deadline {
                     Some(due) => tokio::time::sleep_until(due).await,
@@ -271,7 +269,9 @@ impl Driver {
             Action::Attach { socket, link } => self.attach(socket, link),
             Action::Detach { socket, link } => self.detach(&socket, link),
             Action::Ask { socket, link, tag, ask } => {
-                let Some(linked) = self.links.get_mut(&socket).filter(|linked| linked.link == link) else { return };
+                let Some(linked) = self.links.get_mut(&socket).filter(|linked| linked.link == link) else {
+                    return;
+                };
                 if let Err(error) = linked.put(tag, &ask) {
                     let event = LinkEvent::Answer { tag, answer: Answer::Failed(error.to_string()) };
                     self.later(Input::Link { socket, link, event });
@@ -297,12 +297,12 @@ impl Driver {
             }
             Action::KeepScreen { socket, pane, record } => self.keep_screen(socket, pane, record),
             Action::Recall { since } => self.do_job(Job::Recall(since)),
-            Action::RemakeSocket(process) => {
-                match process::signal(&process, process::Signal::USR1) {
-                    Ok(delivery) => tracing::info!(pid = process.pid, ?delivery, "a server is told to make its socket again"),
-                    Err(error) => tracing::warn!(%error, "a server is not told to make its socket again"),
+            Action::RemakeSocket(process) => match process::signal(&process, process::Signal::USR1) {
+                Ok(delivery) => {
+                    tracing::info!(pid = process.pid, ?delivery, "a server is told to make its socket again")
                 }
-            }
+                Err(error) => tracing::warn!(%error, "a server is not told to make its socket again"),
+            },
             Action::Publish => self.news.send_modify(|count| *count = count.wrapping_add(1)),
             Action::Ended => self.ended = true,
         }
@@ -337,7 +337,11 @@ impl Driver {
         if linked.leave() {
             // it had not attached yet: nobody else tells of its end
             self.links.remove(socket);
-            self.later(Input::Link { socket: socket.to_owned(), link, event: LinkEvent::Ended { exit: None } });
+            self.later(Input::Link {
+                socket: socket.to_owned(),
+                link,
+                event: LinkEvent::Ended { exit: None },
+            });
         }
     }
 
@@ -396,7 +400,9 @@ impl Driver {
             let then = Box::new(Input::ScreenKept { socket: socket.clone(), pane });
             let target = pane.to_string();
             let screen = match OneShot::new(socket) {
-                Ok(server) => server.limit(SCREEN).run(["capture-pane", "-p", "-e", "-J", "-t", &target]).await,
+                Ok(server) => {
+                    server.limit(SCREEN).run(["capture-pane", "-p", "-e", "-J", "-t", &target]).await
+                }
                 Err(error) => Err(error),
             };
             let screen = screen.unwrap_or_else(|error| {
@@ -446,7 +452,9 @@ impl Driver {
 
     fn touched(&mut self, touched: Touched) {
         match touched {
-            Touched::Path(path) if path == self.files.store || path == self.paths.store => self.do_job(Job::Read),
+            Touched::Path(path) if path == self.files.store || path == self.paths.store => {
+                self.do_job(Job::Read)
+            }
             Touched::Path(path) => {
                 let in_folder = path.parent().is_some_and(|folder| self.folders.contains(folder));
                 if in_folder && !path.extension().is_some_and(|ending| ending == "lock") {

@@ -43,7 +43,9 @@ pub(super) fn start(store: Arc<Store>, inbox: mpsc::Sender<Input>) -> std::io::R
 /// Does one job; `last` is the store as last told.
 fn perform(store: &Store, system: &System, job: Job, last: &mut Option<Arc<Snapshot>>) -> Option<Input> {
     match job {
-        Job::Write(ticket, steps) => Some(Input::Written { ticket, result: write(store, system, &steps, last) }),
+        Job::Write(ticket, steps) => {
+            Some(Input::Written { ticket, result: write(store, system, &steps, last) })
+        }
         Job::Read => {
             let read = store.read();
             match read {
@@ -75,7 +77,8 @@ fn write(
     steps: &[Step],
     last: &mut Option<Arc<Snapshot>>,
 ) -> Result<Written, String> {
-    let results = store.apply(steps, &system.facts(), PATIENCE).map_err(|error: StoreError| error.to_string())?;
+    let results =
+        store.apply(steps, &system.facts(), PATIENCE).map_err(|error: StoreError| error.to_string())?;
     let snapshot = store.read().map_err(|error| error.to_string())?;
     *last = Some(Arc::clone(&snapshot));
     let results = results.into_iter().map(|result| result.map(drop)).collect();
@@ -84,12 +87,15 @@ fn write(
 
 fn view(snapshot: &Snapshot) -> StoreView {
     let trouble = match &snapshot.origin {
-        Origin::Previous(fault) => {
-            Some(format!("the store is corrupt ({fault}); this is the generation before, and nothing is written"))
-        }
+        Origin::Previous(fault) => Some(format!(
+            "the store is corrupt ({fault}); this is the generation before, and nothing is written"
+        )),
         Origin::Store | Origin::Missing => snapshot.bad.first().map(|first| {
             let more = snapshot.bad.len();
-            format!("{more} broken record(s), the first on line {}: {}; nothing is written", first.line, first.reason)
+            format!(
+                "{more} broken record(s), the first on line {}: {}; nothing is written",
+                first.line, first.reason
+            )
         }),
     };
     StoreView { records: Arc::new(snapshot.records.clone()), trouble }

@@ -51,11 +51,6 @@ impl Door {
         Ok(Self { listener, path: path.to_owned() })
     }
 
-    /// Where it listens.
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Serves connections until it is dropped.
     pub(super) async fn serve(&self, hello: Hello, wishes: mpsc::Sender<Wish>, news: watch::Receiver<u64>) {
         let room = Arc::new(Semaphore::new(CONNECTIONS));
@@ -126,7 +121,9 @@ async fn converse(
                 let answer = if taken { Response::Done } else { Response::Refused { why: why() } };
                 say(&mut write, &answer).await?;
             }
-            Err(error) => say(&mut write, &Response::Refused { why: format!("not a request: {error}") }).await?,
+            Err(error) => {
+                say(&mut write, &Response::Refused { why: format!("not a request: {error}") }).await?
+            }
         }
     }
 }

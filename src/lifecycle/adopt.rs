@@ -5,15 +5,14 @@
 //! by pane and epoch and stamps it then.
 
 use std::collections::BTreeMap;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use bstr::{BString, ByteSlice};
 
 use crate::process::{self, Facts, ProcessError, Table};
-use crate::provider::{self, Hosting, Program, Provider};
+use crate::provider::{self, Provider};
 use crate::record::{
-    Host, Location, Origin, Ours, Outcome, PaneId, ProcessId, RecordId, Records, Refused, ServerEpoch, State,
+    Location, Origin, Ours, Outcome, PaneId, ProcessId, RecordId, Records, Refused, ServerEpoch, State,
     Upsert, Verb, WindowId,
 };
 use crate::store::{PATIENCE, Store, StoreError, System};
@@ -22,6 +21,7 @@ use crate::tmux::listing::{self, ListError};
 use crate::tmux::{HOLD_SESSION, OneShot, Unanswered};
 use crate::world::rows::{PaneRow, SessionRow, Snapshot, WindowRow};
 
+use super::behind::{Agent, agent};
 use super::root::root_of;
 
 /// A server could not be looked at.
@@ -198,52 +198,6 @@ fn called(facts: &Facts) -> String {
     name.rsplit(|b| *b == b'/').next().unwrap_or(name).to_str_lossy().into_owned()
 }
 
-/// An agent found in a pane.
-struct Agent {
-    provider: Provider,
-    /// The process whose end is the agent's end.
-    process: ProcessId,
-    /// The provider's own process: its arguments and its folder count.
-    facts: Facts,
-    host: Host,
-}
-
-/// The agent of a pane: the pane's own process, or the nearest one below it.
-fn agent(own: &Facts, table: &Table) -> Option<Agent> {
-    if let Some(provider) = recognised(own) {
-        let process = known(&own.id);
-        return Some(Agent { provider, process, facts: own.clone(), host: Host::Pane });
-    }
-    let below = table.descendants(own.id.pid).into_iter().filter_map(|id| {
-        // the table is a moment old: a pid that was handed out again is another process
-        process::facts(id.pid).filter(|facts| facts.id == id)
-    });
-    let (provider, facts) =
-        below.into_iter().find_map(|facts| recognised(&facts).map(|provider| (provider, facts)))?;
-    let exe = exe(own);
-    Some(match provider::hosting(Program { exe: &exe, argv: &own.argv }) {
-        // it ends when the agent ends, and tmux tells its status: to the pane it is the agent
-        Hosting::Wrapper => Agent { provider, process: known(&own.id), facts, host: Host::Pane },
-        Hosting::Shell | Hosting::Other => {
-            let argv = own.argv.iter().map(|word| word.to_str_lossy().into_owned()).collect();
-            let cwd = own.cwd.as_deref().map(|cwd| cwd.to_string_lossy().into_owned()).unwrap_or_default();
-            Agent { provider, process: known(&facts.id), facts, host: Host::Shell { argv, cwd } }
-        }
-    })
-}
-
-fn recognised(facts: &Facts) -> Option<Provider> {
-    provider::recognise(Program { exe: &exe(facts), argv: &facts.argv })
-}
-
-fn exe(facts: &Facts) -> Vec<u8> {
-    facts.exe.as_deref().map(|exe| exe.as_os_str().as_bytes().to_vec()).unwrap_or_default()
-}
-
-fn known(id: &process::ProcessId) -> ProcessId {
-    ProcessId::new(id.pid, id.started.as_str())
-}
-
 /// The record this pane's agent has already: live, of this pane and this life of the server, with the same agent.
 fn record_of(
     row: &PaneRow,
@@ -284,7 +238,7 @@ fn candidate(
     let cwd = agent.facts.cwd.as_deref().ok_or("its working folder cannot be seen")?;
     let root = root_of(cwd).map_err(|gone| format!("its working folder cannot be resolved: {gone}"))?;
     let (cwd, root) = (text(cwd)?, text(&root)?);
-    let at = Location::pane(PaneId(row.id.0), known(&own.id));
+    let at = Location::pane(PaneId(row.id.0), own.id.clone());
     let mut upsert = Upsert::new(root, window.name.to_str_lossy(), at);
     let model = provider::model(&agent.facts.argv);
     upsert.agent_string = format!("{}/{}", agent.provider.name(), model.as_deref().unwrap_or("unknown"));

@@ -6,4 +6,5 @@
 //! | [`root`] | which project a folder belongs to |
 
 pub mod adopt;
+pub(crate) mod behind;
 pub mod root;

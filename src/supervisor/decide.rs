@@ -105,7 +105,17 @@ impl Supervisor {
                 wanted.entry(PathBuf::from(&epoch.socket)).or_default().push(epoch.process());
             }
         }
+        let ending: BTreeSet<PathBuf> = self
+            .servers
+            .iter()
+            .filter(|(_, server)| self.last_words_due(server).is_some())
+            .map(|(socket, _)| socket.clone())
+            .collect();
         for (socket, server) in &mut self.servers {
+            // a client of a dead server is not sent away: its last words say how the server ended
+            if ending.contains(socket) {
+                continue;
+            }
             let want = wanted.contains_key(socket);
             match &server.link {
                 Link::Down if want => {}
@@ -492,10 +502,7 @@ fn enrichment(record: &Record, found: &Examined, boot_id: &str) -> Ours {
         ours.agent = Some(found.agent.clone());
         ours.host = Some(match &found.shell {
             None => Host::Pane,
-            Some(shell) => Host::Shell {
-                argv: shell.argv.clone(),
-                cwd: shell.cwd.as_ref().map(|cwd| cwd.to_string_lossy().into_owned()).unwrap_or_default(),
-            },
+            Some(shell) => Host::Shell { argv: shell.argv.clone(), cwd: shell.cwd.clone() },
         });
     }
     if known.argv.is_none() {

@@ -211,8 +211,8 @@ pub struct Examined {
 pub struct ShellHost {
     /// Its arguments.
     pub argv: Vec<String>,
-    /// Its working directory.
-    pub cwd: Option<PathBuf>,
+    /// Its working directory, or empty.
+    pub cwd: String,
 }
 
 /// The server a process was started by.

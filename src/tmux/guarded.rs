@@ -205,6 +205,11 @@ impl Dispatch {
         Dispatch { guard, acts: vec![act], token }
     }
 
+    /// The pane it is about.
+    pub fn pane(&self) -> PaneId {
+        self.guard.pane
+    }
+
     /// The token it leaves and prints.
     pub fn token(&self) -> &Token {
         &self.token
