@@ -16,9 +16,11 @@ mod failure;
 mod hold;
 mod print;
 mod program;
+mod record;
 mod setup;
 mod sockets;
 mod status;
+mod store;
 mod supervise;
 mod table;
 
@@ -65,6 +67,11 @@ enum Command {
     /// A stand-in agent for `ait demo` and the tests
     #[command(hide = true)]
     DemoAgent(demo_agent::Args),
+    /// One verb on the record store; exit codes: 0 ok, 2 usage, 3 lock busy, 4 corrupt store or no such record,
+    /// 5 refused, 6 nonce mismatch, 7 session mismatch, 8 lease held
+    Record(record::Args),
+    /// Where the record store lies, whether it is well, and repair
+    Store(store::Args),
     /// The pane of the hidden session `_ait`
     #[command(hide = true)]
     Hold(hold::Args),
@@ -83,6 +90,8 @@ impl Command {
             Self::DemoAgent(args) => demo_agent::run(args),
             Self::Hold(args) => hold::run(args),
             Self::Supervise(args) => supervise::run(args),
+            Self::Record(args) => record::run(args),
+            Self::Store(args) => store::run(args),
         }
     }
 }

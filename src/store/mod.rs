@@ -30,7 +30,7 @@ pub use supervisor_lock::{Seen, Supervising, SupervisorLock, Taken};
 pub use system::{System, draw, liveness};
 
 use crate::record::read::{BadRecord, Fault, Parsed, read};
-use crate::record::{Captures, Done, Facts, RecordId, Records, Refused, Stamp, Step, VERSION, Verb};
+use crate::record::{Capture, Captures, Done, Facts, RecordId, Records, Refused, Stamp, Step, VERSION, Verb};
 
 /// How long a verb waits for the locks.
 pub const PATIENCE: Duration = Duration::from_secs(2);
@@ -296,6 +296,19 @@ impl Store {
         let _lock = lock::WriteLock::take(&files, LONG_PATIENCE)?;
         *self.cache() = None;
         repair::carry_out(&files, repair, now)
+    }
+
+    /// A record's checkpoint as a capture, where there is one.
+    #[must_use]
+    pub fn checkpoint_capture(&self, id: RecordId) -> Option<Capture> {
+        let folder = self.paths.checkpoint(id);
+        let file = |name: &str| {
+            let path = folder.join(name);
+            path.is_file().then(|| path.into_os_string().into_string().ok()).flatten()
+        };
+        let (ansi, txt) = (file("capture.ansi")?, file("capture.txt").unwrap_or_default());
+        let lines = fs::read(&ansi).map_or(0, |text| text.iter().filter(|b| **b == b'\n').count() as u64);
+        Some(Capture { ansi, lines, txt })
     }
 
     /// Removes the capture files of a record, and their folder if nothing else is in it.
