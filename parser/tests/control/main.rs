@@ -5,5 +5,6 @@
 mod behaviours;
 mod laws;
 mod mistakes;
+mod real;
 mod streams;
 mod transcript;
