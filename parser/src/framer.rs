@@ -69,7 +69,10 @@ pub(crate) struct Framer {
     /// Bytes dropped from the front of the current line; in a block they are counted there too.
     skipped: u64,
     open: Option<Open>,
+    /// The stream's last bytes.
     tail: Vec<u8>,
+    /// The stream has ended; the next byte begins another.
+    ended: bool,
 }
 
 impl Framer {
@@ -84,10 +87,14 @@ impl Framer {
             skipped: 0,
             open: None,
             tail: Vec::with_capacity(TAIL),
+            ended: false,
         }
     }
 
     pub(crate) fn push(&mut self, bytes: &[u8]) {
+        if std::mem::take(&mut self.ended) {
+            self.tail.clear();
+        }
         self.compact(bytes.len());
         match self.ending {
             Ending::Pipe => self.append(bytes),
@@ -135,6 +142,7 @@ impl Framer {
             self.ending = Ending::Terminal { held: false };
             self.append(b"\r");
         }
+        self.ended = true;
         let open = self.open.take();
         let dropped = open.as_ref().map_or(self.skipped, |open| open.dropped);
         let mut rest = self.start..self.buffer.len();

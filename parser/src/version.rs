@@ -67,7 +67,7 @@ pub struct BadVersion {
 }
 
 impl Version {
-    /// A release, such as `Version::release(3, 7, Some('c'))`.
+    /// A release, such as `Version::release(3, 7, Some('c'))`. Any letter but `a` to `z` counts as none.
     pub const fn release(major: u32, minor: u32, letter: Option<char>) -> Self {
         let letter = match letter {
             Some(letter @ 'a'..='z') => letter as u8 - b'a' + 1,
