@@ -1,6 +1,7 @@
 //! A question of the supervisor as tmux commands, and tmux's replies as its answer.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use crate::supervisor::{Answer, Ask, Habits, Tag};
 use crate::tmux::guarded::{self, BadValue, Dispatch, Epoch, Guard, Outcome, PaneOption, Token};
@@ -45,7 +46,13 @@ pub(super) enum NotAsked {
 
 impl Asked {
     /// Puts a question to the server. An error is an answer too: nothing was done.
-    pub(super) fn put(&mut self, client: &Client, tag: Tag, ask: &Ask) -> Result<(), NotAsked> {
+    pub(super) fn put(
+        &mut self,
+        client: &Client,
+        program: &Path,
+        tag: Tag,
+        ask: &Ask,
+    ) -> Result<(), NotAsked> {
         let open = match ask {
             Ask::Listing => {
                 for (part, command) in
@@ -69,8 +76,10 @@ impl Asked {
             | Ask::Unstamp { .. }
             | Ask::KeepDead { .. }
             | Ask::UnkeepDead { .. }
+            | Ask::UnstampFrozen { .. }
+            | Ask::RespawnStandin { .. }
             | Ask::KillDead { .. } => {
-                let dispatch = act(client.identity(), ask)?;
+                let dispatch = act(client.identity(), program, ask)?;
                 client.dispatch(tag.0 * PARTS, &dispatch)?;
                 Open::Act(Box::new(dispatch))
             }
@@ -178,8 +187,8 @@ fn acted(outcome: Outcome) -> Answer {
     }
 }
 
-/// The guarded act of an order.
-fn act(identity: &Identity, ask: &Ask) -> Result<Dispatch, BadValue> {
+/// The guarded act of an order; `program` is this one, for a stand-in.
+fn act(identity: &Identity, program: &Path, ask: &Ask) -> Result<Dispatch, BadValue> {
     let guard = |pane| Guard::new(pane, Epoch::from(identity));
     let token = Token::random()?;
     match ask {
@@ -197,6 +206,13 @@ fn act(identity: &Identity, ask: &Ask) -> Result<Dispatch, BadValue> {
         Ask::UnkeepDead { pane, record } => {
             let guard = guard(*pane).stamped(PaneOption::Record, *record);
             Ok(guarded::keep_dead_no_more(guard, token))
+        }
+        Ask::UnstampFrozen { pane, record } => {
+            let guard = guard(*pane).stamped(PaneOption::Frozen, *record);
+            Ok(guarded::unset(guard, PaneOption::Frozen, token))
+        }
+        Ask::RespawnStandin { pane, record } => {
+            Ok(guarded::respawn_standin(guard(*pane), *record, program, token))
         }
         Ask::KillDead { pane, record } => Ok(guarded::kill_dead_pane(guard(*pane), *record, token)),
         Ask::Listing

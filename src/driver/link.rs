@@ -1,6 +1,6 @@
 //! One control client as the loop sees it: a task that attaches and listens, and the questions asked on it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use bstr::BString;
@@ -56,9 +56,9 @@ impl Linked {
     }
 
     /// Asks on it.
-    pub(super) fn put(&mut self, tag: Tag, ask: &Ask) -> Result<(), NotAsked> {
+    pub(super) fn put(&mut self, program: &Path, tag: Tag, ask: &Ask) -> Result<(), NotAsked> {
         match &self.client {
-            Some(client) => self.asked.put(client, tag, ask),
+            Some(client) => self.asked.put(client, program, tag, ask),
             None => Err(NotAsked::Send(tmux::SendError::Ended)),
         }
     }

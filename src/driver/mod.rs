@@ -24,7 +24,7 @@ use tokio::task::JoinHandle;
 use crate::api::{self, Hello};
 use crate::process::{self, Opened, ProcessError};
 use crate::record::{ProcessId, RecordId, Stamp};
-use crate::store::{Files, Paths, Store, StoreError, Supervising, SupervisorLock, Taken};
+use crate::store::{Files, Paths, Store, StoreError, Supervising, SupervisorLock, System, Taken};
 use crate::supervisor::{Action, Answer, Input, LastStop, LinkEvent, LinkId, Now, Start, Supervisor};
 use crate::tmux::OneShot;
 use link::{Linked, Said, Word};
@@ -122,6 +122,7 @@ async fn supervise(options: Options, ready: impl FnOnce(&Supervising)) -> Result
         version: said.version.clone(),
         store: files.store.clone(),
         sockets: options.sockets.iter().map(|socket| resolved(socket)).collect(),
+        grace: System::here().facts().grace,
         last_stop: last
             .and_then(|last| last.stopped_at.map(|at| LastStop { boot_id: last.boot_id, at: at.unix() })),
     };
@@ -133,7 +134,6 @@ async fn supervise(options: Options, ready: impl FnOnce(&Supervising)) -> Result
     let (wish, wishes) = mpsc::channel(64);
     let mut driver = Driver {
         supervisor: Supervisor::new(start.clone()),
-        origin: Instant::now(),
         latest: Duration::ZERO,
         program: options.program,
         paths: options.paths,
@@ -168,8 +168,7 @@ async fn supervise(options: Options, ready: impl FnOnce(&Supervising)) -> Result
 /// The loop's own state: both ends, and nothing of what it means.
 struct Driver {
     supervisor: Supervisor,
-    origin: Instant,
-    /// The latest time told, so that it never runs back.
+    /// The latest time told, since boot, so that it never runs back.
     latest: Duration,
     program: PathBuf,
     paths: Paths,
@@ -225,11 +224,10 @@ impl Driver {
     /// Waits, hears, decides nothing, acts; until the supervisor has ended.
     async fn turn(&mut self, mut ears: Ears) {
         while !self.ended {
-            let deadline =
-                self.supervisor.deadline().map(|due| tokio::time::Instant::from_std(self.origin + due));
+            let pause = self.supervisor.deadline().map(|due| due.saturating_sub(process::boot_age()));
             let clock = async {
-                match deadline {
-                    Some(due) => tokio::time::sleep_until(due).await,
+                match pause {
+                    Some(pause) => tokio::time::sleep(pause).await,
                     None => std::future::pending().await,
                 }
             };
@@ -254,7 +252,8 @@ impl Driver {
 
     /// Tells the supervisor, and does what it says.
     fn hear(&mut self, at: Instant, input: Input) {
-        self.latest = self.latest.max(at.saturating_duration_since(self.origin));
+        // a clock that runs through a suspend, so that a lease ages while the lid is closed
+        self.latest = self.latest.max(process::boot_age().saturating_sub(at.elapsed()));
         let now = Now { mono: self.latest, utc: unix_now() };
         tracing::trace!(?input);
         self.supervisor.handle(now, input);
@@ -272,7 +271,7 @@ impl Driver {
                 let Some(linked) = self.links.get_mut(&socket).filter(|linked| linked.link == link) else {
                     return;
                 };
-                if let Err(error) = linked.put(tag, &ask) {
+                if let Err(error) = linked.put(&self.program, tag, &ask) {
                     let event = LinkEvent::Answer { tag, answer: Answer::Failed(error.to_string()) };
                     self.later(Input::Link { socket, link, event });
                 }

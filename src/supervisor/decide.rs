@@ -50,6 +50,9 @@ impl Supervisor {
             if record.location != Location::Gone {
                 wanted.insert(epoch.process());
             }
+            if let Some(lease) = record.lease.as_ref().filter(|lease| !lease.owner.started.is_empty()) {
+                wanted.insert(lease.owner.clone());
+            }
             if let (State::Live, Some(agent)) = (&record.state, record.agent_process())
                 && !agent.started.is_empty()
             {
@@ -258,7 +261,7 @@ impl Supervisor {
             (
                 State::Freezing | State::Frozen { .. } | State::Restoring { .. } | State::Aborting { .. },
                 Life::Unnamed | Life::PastBoot | Life::Over { .. } | Life::Ending | Life::On,
-            ) => None,
+            ) => self.propose_settling(now, record).map(|(verb, told)| Proposal { verb, told }),
         }
     }
 

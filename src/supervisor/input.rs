@@ -14,7 +14,7 @@ use crate::world::rows::Snapshot;
 /// Now, as the driver reads it: a clock that only runs forward, and the wall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Now {
-    /// Time since an origin of the driver's choice; never runs back, not even over a suspend.
+    /// Time since this boot began, suspends counted; never runs back.
     pub mono: Duration,
     /// Unix seconds, UTC.
     pub utc: i64,
@@ -35,6 +35,8 @@ pub struct Start {
     pub store: PathBuf,
     /// Sockets named on the command line: reported even when nothing is there.
     pub sockets: Vec<PathBuf>,
+    /// How long a lease is safe from being taken over once its owner is gone, in seconds.
+    pub grace: u64,
     /// When and under which boot the supervisor before this one was told to end, if that is known.
     pub last_stop: Option<LastStop>,
 }
@@ -271,6 +273,20 @@ pub enum Ask {
     },
     /// Take the keeping back, when it carries the record's stamp.
     UnkeepDead {
+        /// The pane.
+        pane: PaneId,
+        /// The record.
+        record: RecordId,
+    },
+    /// Take the stand-in's stamp off the pane, when it carries that one.
+    UnstampFrozen {
+        /// The pane.
+        pane: PaneId,
+        /// The record.
+        record: RecordId,
+    },
+    /// Put the record's stand-in into the pane, whatever runs there, when it carries the stand-in's stamp.
+    RespawnStandin {
         /// The pane.
         pane: PaneId,
         /// The record.

@@ -20,6 +20,7 @@ mod judge;
 mod orders;
 mod report;
 mod server;
+mod settling;
 mod shutdown;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -73,6 +74,8 @@ pub struct Supervisor {
     layouts: BTreeMap<RecordId, Duration>,
     /// Records whose change was refused: left alone until the store changes.
     stuck: BTreeSet<RecordId>,
+    /// When to look again at operations that are waited for.
+    again: Option<Duration>,
     writing: Writing,
     recall: Recall,
     stopping: Option<Duration>,
@@ -182,6 +185,7 @@ impl Supervisor {
             found: BTreeMap::new(),
             layouts: BTreeMap::new(),
             stuck: BTreeSet::new(),
+            again: None,
             writing: Writing::Idle,
             recall: Recall::Wanted,
             stopping: None,
@@ -274,7 +278,13 @@ impl Supervisor {
             Writing::Idle | Writing::UnderWay { .. } => None,
         };
         let stopping = if self.ended { None } else { self.stopping };
-        servers.chain(endings).chain(dying).chain(layouts).chain([writing, stopping]).flatten().min()
+        servers
+            .chain(endings)
+            .chain(dying)
+            .chain(layouts)
+            .chain([writing, stopping, self.again])
+            .flatten()
+            .min()
     }
 
     /// Every socket that is known of.
@@ -291,6 +301,7 @@ impl Supervisor {
         if self.store.is_none() {
             return;
         }
+        self.again = self.again.filter(|due| now.mono < *due);
         self.bury(now);
         self.meet_servers();
         self.watch();

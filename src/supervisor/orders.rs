@@ -82,7 +82,11 @@ impl Supervisor {
                 }
             }
             (Ask::ExpelWindow { .. } | Ask::ExpelPane { .. } | Ask::ExpelClient { .. } | Ask::Nudge, _) => {}
-            (Ask::Stamp { .. } | Ask::Unstamp { .. } | Ask::UnkeepDead { .. }, _) => {}
+            (Ask::RespawnStandin { .. }, _) => up.soil(now.mono),
+            (
+                Ask::Stamp { .. } | Ask::Unstamp { .. } | Ask::UnstampFrozen { .. } | Ask::UnkeepDead { .. },
+                _,
+            ) => {}
         }
     }
 
@@ -258,6 +262,8 @@ impl Supervisor {
                     Ask::Listing
                     | Ask::Nudge
                     | Ask::Unstamp { .. }
+                    | Ask::UnstampFrozen { .. }
+                    | Ask::RespawnStandin { .. }
                     | Ask::UnkeepDead { .. }
                     | Ask::KillDead { .. }
                     | Ask::ExpelWindow { .. }

@@ -98,6 +98,8 @@ pub(super) struct Up {
     pub(super) keeping: BTreeMap<PaneId, Keeping>,
     /// The dead pane being closed, one at a time.
     pub(super) closing: Option<Closing>,
+    /// Stand-ins that were ordered back, each once per death: the pane, the record and the process that died.
+    pub(super) respawned: BTreeSet<(PaneId, RecordId, i32)>,
     /// Dead panes that stay, because the user keeps them or the server would not close them.
     pub(super) left: BTreeSet<PaneId>,
     /// Clients that came to `_ait`, not yet sent away.
@@ -249,6 +251,7 @@ impl Up {
             stamped: BTreeSet::new(),
             keeping: BTreeMap::new(),
             closing: None,
+            respawned: BTreeSet::new(),
             left: BTreeSet::new(),
             guests: Vec::new(),
             expelled: BTreeSet::new(),

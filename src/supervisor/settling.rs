@@ -1,0 +1,148 @@
+//! Operations that were cut short: records on their way whose coordinator is gone are brought to rest, by the table of
+//! [`crate::reconcile::settle`] and from a complete answer only.
+
+use std::path::Path;
+use std::time::Duration;
+
+use tmux_control::PaneId;
+
+use super::{Ask, Life, Now, Supervisor, Told, Up, Watched};
+use crate::reconcile::settle::{Pane, PaneSight, Settle, settle};
+use crate::record::{Facts, Liveness, Location, ProcessId, Record, RecordId, Stamp, StateName, Verb};
+
+/// How long a restored agent has for its acknowledgement, in seconds.
+const ACK_GRACE: u64 = 20;
+/// The pause before an operation that is waited for is looked at again.
+const AGAIN: Duration = Duration::from_secs(2);
+
+impl Supervisor {
+    /// What a record on its way comes to now: a change, and what to ask of its server besides.
+    pub(super) fn propose_settling(&mut self, now: Now, record: &Record) -> Option<(Verb, Told)> {
+        let life = self.life(record);
+        if life == Life::Ending || life == Life::Unnamed || record.state.name() == StateName::Live {
+            return None;
+        }
+        let sight = self.sight(record);
+        let outcome = {
+            let alive = |process: &ProcessId| match self.watched.get(process) {
+                Some(Watched::Dead { .. }) => Liveness::Gone,
+                Some(Watched::Alive) => Liveness::Alive,
+                Some(Watched::Asked | Watched::Blind(_)) | None => Liveness::Unknown,
+            };
+            let facts = Facts {
+                now: Stamp::from_unix(now.utc),
+                since_boot: now.mono.as_secs(),
+                boot_id: &self.start.boot_id,
+                grace: self.start.grace,
+                alive: &alive,
+                started: &|_| None,
+                draw: &|| 0,
+            };
+            settle(record, &sight, &facts, ACK_GRACE)
+        };
+        let nonce = record.lease.as_ref().map(|lease| lease.nonce);
+        let (verb, what) = match (outcome, nonce) {
+            (Settle::Rest | Settle::Unknown, _) => return None,
+            (Settle::Held, _) => {
+                // a living coordinator's end will be told; a dead one's lease runs out by the clock
+                if record.lease.as_ref().is_some_and(|lease| self.is_dead(&lease.owner)) {
+                    self.look_again(now);
+                }
+                return None;
+            }
+            (Settle::Wait(_), _) => {
+                self.look_again(now);
+                return None;
+            }
+            (Settle::Respawn(pane), _) => {
+                self.respawn_standin(now, record, PaneId(pane.0));
+                return None;
+            }
+            (_, None) => return None,
+            (Settle::Commit(at), Some(nonce)) => (Verb::FreezeCommit { nonce, at }, "frozen"),
+            (Settle::AbortFreeze(pane), Some(nonce)) => {
+                if let Some(socket) = record.ait.server.as_ref().map(|epoch| epoch.socket.clone()) {
+                    let ask = Ask::UnstampFrozen { pane: PaneId(pane.0), record: record.id };
+                    self.ask(now, Path::new(&socket), ask);
+                }
+                (Verb::FreezeAbort { nonce }, "unfrozen")
+            }
+            (Settle::AbortRestore { error, .. }, Some(nonce)) => {
+                (Verb::RestoreAbort { nonce, error: error.to_owned() }, "restore_failed")
+            }
+            (Settle::Confirm(at), Some(nonce)) => (Verb::RestoreConfirm { nonce, at }, "restored"),
+            (Settle::StandInBack(at), Some(nonce)) => (Verb::StandinRespawned { nonce, at }, "frozen"),
+        };
+        let socket = record.ait.server.as_ref().map(|epoch| Path::new(&epoch.socket).to_owned());
+        let told = Told {
+            record: record.id,
+            socket,
+            what,
+            source: "answer",
+            detail: "an operation that was cut short is settled".into(),
+            heard: now.mono,
+            unstamp: None,
+        };
+        Some((verb, told))
+    }
+
+    fn is_dead(&self, process: &ProcessId) -> bool {
+        matches!(self.watched.get(process), Some(Watched::Dead { .. }))
+    }
+
+    fn look_again(&mut self, now: Now) {
+        let due = now.mono + AGAIN;
+        self.again =
+            Some(self.again.map_or(due, |again| if again > now.mono { again.min(due) } else { due }));
+    }
+
+    /// What a complete answer shows of the record's pane: by the stamp of its stand-in first, then by its id.
+    fn sight(&self, record: &Record) -> PaneSight {
+        let Some(epoch) = &record.ait.server else { return PaneSight::Unknown };
+        let Some(up) = self.servers.get(Path::new(&epoch.socket)).and_then(super::Server::up) else {
+            return PaneSight::Unknown;
+        };
+        let current = up.world.is_complete() && up.dirty.is_none() && up.answered == up.asked && !up.silent;
+        if up.identity.process != epoch.process() || !current {
+            return PaneSight::Unknown;
+        }
+        let id = record.id.to_string();
+        let stamped = up.world.panes().find(|row| row.frozen == id);
+        let own = record.location.pane_id().and_then(|pane| up.world.pane(PaneId(pane.0)));
+        let Some(row) = stamped.or(own) else {
+            let window = record.ait.window_id.map(|window| window.0);
+            return PaneSight::Gone {
+                window_there: up.world.windows().any(|(there, _)| Some(there.0) == window),
+            };
+        };
+        // a start is only known of processes we watch: the pane's own when it is still the record's
+        let process = match (&record.location, row.pid) {
+            (Location::Pane { process, .. }, Some(pid)) if process.pid == pid => process.clone(),
+            (Location::Pane { .. } | Location::Gone, pid) => ProcessId::bare(pid.unwrap_or_default()),
+        };
+        PaneSight::There(Pane {
+            id: crate::record::PaneId(row.id.0),
+            process,
+            dead: row.dead,
+            stamped: row.frozen == id,
+            ready: row.ready,
+        })
+    }
+
+    /// Puts the stand-in back into its dead pane, once per death of it.
+    fn respawn_standin(&mut self, now: Now, record: &Record, pane: PaneId) {
+        let Some(socket) = record.ait.server.as_ref().map(|epoch| epoch.socket.clone()) else { return };
+        let Some(up) = self.servers.get_mut(Path::new(&socket)).and_then(super::Server::up_mut) else {
+            return;
+        };
+        let Some(key) = respawn_key(up, pane, record.id) else { return };
+        if up.respawned.insert(key) {
+            self.ask(now, Path::new(&socket), Ask::RespawnStandin { pane, record: record.id });
+        }
+    }
+}
+
+/// Which death of which stand-in: the pane with the process that died in it.
+fn respawn_key(up: &Up, pane: PaneId, record: RecordId) -> Option<(PaneId, RecordId, i32)> {
+    up.world.pane(pane).map(|row| (pane, record, row.pid.unwrap_or_default()))
+}
