@@ -68,6 +68,13 @@ impl Asked {
                 }
                 Open::Habits([const { None }; 7])
             }
+            Ask::Ping => {
+                client.send(
+                    tag.0 * PARTS,
+                    &tmux_control::Command::new("display-message").args(["-p", "here"]),
+                )?;
+                Open::Order
+            }
             Ask::Nudge => {
                 client.send(tag.0 * PARTS, &tmux_control::Command::new("run-shell").arg("true"))?;
                 Open::Order
@@ -216,6 +223,7 @@ fn act(identity: &Identity, program: &Path, ask: &Ask) -> Result<Dispatch, BadVa
         }
         Ask::KillDead { pane, record } => Ok(guarded::kill_dead_pane(guard(*pane), *record, token)),
         Ask::Listing
+        | Ask::Ping
         | Ask::Nudge
         | Ask::Habits(_)
         | Ask::ExpelWindow { .. }

@@ -18,10 +18,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::{mpsc, watch as counter};
+use tokio::sync::{mpsc, oneshot, watch as counter};
 use tokio::task::JoinHandle;
 
-use crate::api::{self, Hello};
+use crate::api::{self, Hello, StatusReport};
 use crate::process::{self, Opened, ProcessError};
 use crate::record::{ProcessId, RecordId, Stamp};
 use crate::store::{Files, Paths, Store, StoreError, Supervising, SupervisorLock, System, Taken};
@@ -34,6 +34,8 @@ use watch::{Touched, Watcher};
 
 /// Inputs that may wait for the loop; whoever sends more waits.
 const INBOX: usize = 1024;
+/// How long a report waits for a sign of life from the servers.
+const REPORT: Duration = Duration::from_millis(250);
 /// The longest last screen that is kept, in bytes.
 const SCREEN: usize = 1024 * 1024;
 
@@ -147,6 +149,7 @@ async fn supervise(options: Options, ready: impl FnOnce(&Supervising)) -> Result
         links: BTreeMap::new(),
         watches: BTreeMap::new(),
         lock: Some(lock),
+        reports: Vec::new(),
         ended: false,
     };
     driver.watch_folders(&start.sockets).map_err(failed("watch folders"))?;
@@ -183,6 +186,8 @@ struct Driver {
     links: BTreeMap<PathBuf, Linked>,
     watches: BTreeMap<ProcessId, JoinHandle<()>>,
     lock: Option<SupervisorLock>,
+    /// Who waits for a report, and until when.
+    reports: Vec<(Instant, oneshot::Sender<StatusReport>)>,
     ended: bool,
 }
 
@@ -225,6 +230,9 @@ impl Driver {
     async fn turn(&mut self, mut ears: Ears) {
         while !self.ended {
             let pause = self.supervisor.deadline().map(|due| due.saturating_sub(process::boot_age()));
+            let owed =
+                self.reports.iter().map(|(due, _)| due.saturating_duration_since(Instant::now())).min();
+            let pause = [pause, owed].into_iter().flatten().min();
             let clock = async {
                 match pause {
                     Some(pause) => tokio::time::sleep(pause).await,
@@ -238,12 +246,15 @@ impl Driver {
                 Some(input) = ears.arrivals.recv() => self.hear(Instant::now(), input),
                 touched = self.watcher.next() => self.touched(touched),
                 Some(wish) = ears.wishes.recv() => match wish {
-                    // one who no longer waits for it is no error
-                    Wish::Report(answer) => drop(answer.send(self.supervisor.report())),
+                    Wish::Report(answer) => {
+                        self.hear(Instant::now(), Input::Check);
+                        self.reports.push((Instant::now() + REPORT, answer));
+                    }
                     Wish::Stop => self.hear(Instant::now(), Input::Stop),
                 },
                 () = clock => self.hear(Instant::now(), Input::Tick),
             }
+            self.answer_reports();
         }
         for (_, watch) in std::mem::take(&mut self.watches) {
             watch.abort();
@@ -304,6 +315,23 @@ impl Driver {
             },
             Action::Publish => self.news.send_modify(|count| *count = count.wrapping_add(1)),
             Action::Ended => self.ended = true,
+        }
+    }
+
+    /// Answers those who asked for a report, once every server gave a sign of life or had its time.
+    fn answer_reports(&mut self) {
+        if self.reports.is_empty() {
+            return;
+        }
+        let checked = self.supervisor.is_checked();
+        let now = Now { mono: self.latest.max(process::boot_age()), utc: unix_now() };
+        let (due, waiting): (Vec<_>, Vec<_>) = std::mem::take(&mut self.reports)
+            .into_iter()
+            .partition(|(due, _)| checked || *due <= Instant::now());
+        self.reports = waiting;
+        for (_, answer) in due {
+            // one who no longer waits for it is no error
+            let _ = answer.send(self.supervisor.report(now));
         }
     }
 

@@ -215,8 +215,11 @@ pub fn apply(
             follow_pane(&mut record, verb, follow, place)?;
             Outcome::Followed
         }
-        Verb::Enrich { at, ours, replace } => {
+        Verb::Enrich { at, ours, lost, replace } => {
             same_process(&record, verb, at)?;
+            if let State::Frozen { lost: none @ None } = &mut record.state {
+                none.clone_from(lost);
+            }
             if let (Location::Pane { process, .. }, Some(seen)) = (&mut record.location, at.process()) {
                 fill_blank(&mut process.started, &seen.started);
             }

@@ -306,7 +306,7 @@ fn verbs() -> Vec<(&'static str, Verb)> {
             "follow",
             Verb::Follow(Box::new(Follow { window: Some("x".into()), ..Follow::new(PaneId(1), epoch()) })),
         ),
-        ("enrich", Verb::Enrich { at, ours: Box::default(), replace: false }),
+        ("enrich", Verb::Enrich { at, ours: Box::default(), lost: None, replace: false }),
     ]
 }
 

@@ -146,6 +146,8 @@ pub enum Verb {
         at: Location,
         /// What is known.
         ours: Box<Ours>,
+        /// How it was lost, for a frozen record that no longer says so.
+        lost: Option<Box<Lost>>,
         /// Whether it replaces what is there, or only fills blanks.
         replace: bool,
     },

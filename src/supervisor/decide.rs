@@ -244,6 +244,18 @@ impl Supervisor {
 
     /// The one change a record needs now, if any.
     fn propose(&mut self, now: Now, record: &Record) -> Option<Proposal> {
+        if let Some(stripped) = self.stripped.get(&record.id) {
+            let verb = Verb::Enrich {
+                at: record.location.clone(),
+                ours: Box::new(stripped.ait.clone()),
+                lost: stripped.state.lost().cloned().map(Box::new),
+                replace: false,
+            };
+            let socket = stripped.ait.server.as_ref().map(|epoch| epoch.socket.as_str());
+            let detail = "an earlier script's write had dropped it";
+            let told = self.told(record.id, socket, "known", "store", detail, now.mono);
+            return Some(Proposal { verb, told });
+        }
         let epoch = record.ait.server.as_ref();
         let socket = epoch.map(|epoch| epoch.socket.as_str());
         match (&record.state, self.life(record)) {
@@ -384,7 +396,7 @@ impl Supervisor {
         );
         let socket = record.ait.server.as_ref().map(|epoch| epoch.socket.as_str());
         let told = self.told(record.id, socket, "known", "process", "", now.mono);
-        Some(Proposal { verb: Verb::Enrich { at, ours: Box::new(ours), replace: true }, told })
+        Some(Proposal { verb: Verb::Enrich { at, ours: Box::new(ours), lost: None, replace: true }, told })
     }
 
     /// A write came back.
@@ -408,6 +420,7 @@ impl Supervisor {
         };
         for (told, result) in told.into_iter().zip(results) {
             self.found.remove(&told.record);
+            self.stripped.remove(&told.record);
             self.layouts.remove(&told.record);
             match result {
                 Ok(()) => self.applied(now, told),

@@ -114,6 +114,8 @@ pub enum Input {
     },
     /// Agents that ended in an earlier boot, from the archive; latest line of each.
     Recalled(Vec<EndedEarlier>),
+    /// Somebody is about to ask for a report: every server is asked for a sign of life.
+    Check,
     /// Time has come to look again; harmless at any time.
     Tick,
     /// Told to end.
@@ -244,6 +246,8 @@ pub struct EndedEarlier {
 pub enum Ask {
     /// List sessions, windows and panes.
     Listing,
+    /// Answer, so that it is known to live.
+    Ping,
     /// Make the server collect its dead children.
     Nudge,
     /// What the user's own settings make of this pane's death.

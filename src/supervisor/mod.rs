@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::api::{Happening, RECENT};
-use crate::record::{ProcessId, Record, RecordId, ServerEpoch, Stamp, StateName};
+use crate::record::{Ours, ProcessId, Record, RecordId, Records, ServerEpoch, Stamp, StateName};
 use crate::world::Marked;
 use crate::world::mark::Mark;
 
@@ -70,6 +70,8 @@ pub struct Supervisor {
     examined: BTreeMap<RecordId, i32>,
     /// What looking found, until it is written.
     found: BTreeMap<RecordId, Examined>,
+    /// Records an earlier script's write stripped of what it does not know, as they were before it.
+    stripped: BTreeMap<RecordId, Box<Record>>,
     /// Layout changes, not written before then: they come in bursts.
     layouts: BTreeMap<RecordId, Duration>,
     /// Records whose change was refused: left alone until the store changes.
@@ -183,6 +185,7 @@ impl Supervisor {
             closed: BTreeSet::new(),
             examined: BTreeMap::new(),
             found: BTreeMap::new(),
+            stripped: BTreeMap::new(),
             layouts: BTreeMap::new(),
             stuck: BTreeSet::new(),
             again: None,
@@ -240,6 +243,7 @@ impl Supervisor {
             Input::Written { ticket, result } => self.written(now, ticket, result),
             Input::ScreenKept { socket, pane } => self.screen_kept(&socket, pane),
             Input::Recalled(ends) => self.recall = Recall::Have(ends),
+            Input::Check => self.check(now),
             Input::Tick => {}
             Input::Stop => {
                 self.stopping.get_or_insert(now.mono + FAREWELL);
@@ -285,6 +289,28 @@ impl Supervisor {
             .chain([writing, stopping, self.again])
             .flatten()
             .min()
+    }
+
+    /// Whether every server that was asked by [`Input::Check`] has answered, so that a report is as true as it gets.
+    #[must_use]
+    pub fn is_checked(&self) -> bool {
+        self.servers
+            .values()
+            .filter_map(Server::up)
+            .all(|up| up.open.iter().all(|open| open.ask != Ask::Ping))
+    }
+
+    /// Asks every attached server for a sign of life, so that one that stopped without a word is known to have.
+    fn check(&mut self, now: Now) {
+        let sockets: Vec<PathBuf> = self
+            .servers
+            .iter()
+            .filter(|(_, server)| server.up().is_some_and(|up| up.open.is_empty()))
+            .map(|(socket, _)| socket.clone())
+            .collect();
+        for socket in sockets {
+            self.ask(now, &socket, Ask::Ping);
+        }
     }
 
     /// Every socket that is known of.
@@ -335,8 +361,10 @@ impl Supervisor {
 
     /// Takes the store as it is now. Records that are new here, or moved, want their server listed again.
     fn take_view(&mut self, now: Now, view: StoreView) {
-        self.store = Some(view);
-        let records = self.store.as_ref().map(|view| view.records.clone()).unwrap_or_default();
+        let records = view.records.clone();
+        if let Some(before) = self.store.replace(view) {
+            self.note_stripped(&before, &records);
+        }
         let live: BTreeSet<RecordId> = records
             .iter()
             .filter(|record| record.state.name() == StateName::Live)
@@ -359,6 +387,23 @@ impl Supervisor {
             };
             if up.world.pane(tmux_control::PaneId(pane.0)).is_none() {
                 up.soil(now.mono);
+            }
+        }
+    }
+
+    /// An earlier script writes the shared fields and drops our object: what it dropped is put back for a record that is
+    /// otherwise where it was.
+    fn note_stripped(&mut self, before: &StoreView, records: &Records) {
+        self.stripped.retain(|id, _| records.get(*id).is_some());
+        for record in records.iter().filter(|record| record.ait == Ours::default()) {
+            let Some(known) = before.records.get(record.id).filter(|known| known.ait != Ours::default())
+            else {
+                continue;
+            };
+            let pane =
+                |record: &Record| (record.location.pane_id(), record.location.process().map(|p| p.pid));
+            if pane(known) == pane(record) {
+                self.stripped.insert(record.id, Box::new(known.as_ref().clone()));
             }
         }
     }

@@ -83,6 +83,7 @@ impl Supervisor {
             }
             (Ask::ExpelWindow { .. } | Ask::ExpelPane { .. } | Ask::ExpelClient { .. } | Ask::Nudge, _) => {}
             (Ask::RespawnStandin { .. }, _) => up.soil(now.mono),
+            (Ask::Ping, _) => {}
             (
                 Ask::Stamp { .. } | Ask::Unstamp { .. } | Ask::UnstampFrozen { .. } | Ask::UnkeepDead { .. },
                 _,
@@ -260,6 +261,7 @@ impl Supervisor {
                         up.keeping.insert(*pane, Keeping::Ordered);
                     }
                     Ask::Listing
+                    | Ask::Ping
                     | Ask::Nudge
                     | Ask::Unstamp { .. }
                     | Ask::UnstampFrozen { .. }

@@ -1,16 +1,20 @@
 //! What the supervisor says of itself when asked.
 
 use std::path::Path;
+use std::time::Duration;
 
 use super::server::{Link, Server};
-use super::{Supervisor, Watched, Writing};
+use super::{Now, Supervisor, Watched, Writing};
 use crate::api::{EpochStatus, ServerState, ServerStatus, StatusReport, StoreStatus, SupervisorStatus};
 use crate::record::{Location, Record, Stamp, StateName};
+
+/// A question without an answer for this long is worth saying.
+const SIGN_OF_LIFE: Duration = Duration::from_millis(200);
 
 impl Supervisor {
     /// What is known now, for a person or a program.
     #[must_use]
-    pub fn report(&self) -> StatusReport {
+    pub fn report(&self, now: Now) -> StatusReport {
         StatusReport {
             supervisor: SupervisorStatus {
                 pid: self.start.pid,
@@ -18,7 +22,11 @@ impl Supervisor {
                 version: self.start.version.clone(),
                 boot_id: self.start.boot_id.clone(),
             },
-            servers: self.servers.iter().map(|(socket, server)| self.server_status(socket, server)).collect(),
+            servers: self
+                .servers
+                .iter()
+                .map(|(socket, server)| self.server_status(now, socket, server))
+                .collect(),
             store: StoreStatus {
                 path: self.start.store.clone(),
                 records: self.records().count(),
@@ -37,7 +45,7 @@ impl Supervisor {
         self.unreadable.clone().or(unwritten).or(found)
     }
 
-    fn server_status(&self, socket: &Path, server: &Server) -> ServerStatus {
+    fn server_status(&self, now: Now, socket: &Path, server: &Server) -> ServerStatus {
         let here = || {
             self.records().filter(|record| {
                 record.ait.server.as_ref().is_some_and(|epoch| Path::new(&epoch.socket) == socket)
@@ -59,6 +67,7 @@ impl Supervisor {
         ServerStatus {
             socket: socket.to_owned(),
             state: self.server_state(
+                now,
                 server,
                 here().any(|record| record.location != Location::Gone),
                 &mut here(),
@@ -77,12 +86,16 @@ impl Supervisor {
 
     fn server_state(
         &self,
+        now: Now,
         server: &Server,
         held: bool,
         here: &mut dyn Iterator<Item = &Record>,
     ) -> ServerState {
         match &server.link {
-            Link::Up(up) if up.silent => ServerState::Unknown { why: "it does not answer".into() },
+            Link::Up(up) if up.owed_since().is_some_and(|since| now.mono >= since + SIGN_OF_LIFE) => {
+                let owed = up.owed_since().map_or(0, |since| now.mono.saturating_sub(since).as_millis());
+                ServerState::Unknown { why: format!("no answer for {owed} ms") }
+            }
             Link::Up(up) if up.world.is_complete() => ServerState::Watching,
             Link::Up(_) | Link::Attaching { .. } if server.trouble.is_none() => ServerState::Attaching,
             Link::Leaving { .. } => ServerState::Attaching,
