@@ -14,7 +14,10 @@
 
 mod adopt;
 mod cli_help;
+mod doctor;
 mod house;
+mod setup;
 mod stand_in;
+mod status;
 mod suite;
 mod support;
