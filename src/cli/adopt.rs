@@ -18,6 +18,9 @@ use crate::tmux::listing::ListError;
 use crate::tmux::{OneShot, Unanswered};
 
 /// Make records for agents that already run, recognised by their processes.
+///
+/// The record is written first and the pane stamped after. A pane that has a record is left as it is; one that holds no
+/// known agent is refused with the reason.
 #[derive(Debug, ClapArgs)]
 #[command(
     after_help = "Examples:\n  ait adopt --all --dry-run    what would be adopted\n  ait adopt %3 %7              \

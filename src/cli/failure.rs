@@ -8,6 +8,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use crate::client::ClientError;
+use crate::driver::DriverError;
 use crate::lifecycle::adopt::{LookError, TakeError};
 use crate::process::ProcessError;
 use crate::service::ServiceError;
@@ -181,6 +182,18 @@ impl From<Unanswered> for Failure {
             | Unanswered::NoBinary => Exit::UNAVAILABLE,
         };
         Self::of(exit, &error)
+    }
+}
+
+impl From<DriverError> for Failure {
+    fn from(error: DriverError) -> Self {
+        match error {
+            DriverError::Store(inner) => inner.into(),
+            DriverError::Process(inner) => inner.into(),
+            DriverError::Io { .. } => {
+                Self::of(Exit::UNAVAILABLE, &error).hint("`ait doctor` says what is in the way")
+            }
+        }
     }
 }
 

@@ -5,7 +5,8 @@
 //! becomes a message, a hint and an exit code.
 //!
 //! To add a command: a file with `pub(super) struct Args` and `pub(super) fn run(args: Args) -> Result<Exit, Failure>`,
-//! one variant here with the help line as its comment, one arm in [`Command::run`].
+//! one variant here, one arm in [`Command::run`]. The comment of its `Args` is its help: the first line in the list, the
+//! whole of it in `ait COMMAND --help`.
 
 mod adopt;
 mod ask;
@@ -54,13 +55,9 @@ struct Ait {
 /// What `ait` can be told to do.
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Check tmux, start the supervisor with the machine and now, adopt what runs
     Setup(setup::Args),
-    /// Show the supervisor, the servers, the records, and what needs you
     Status(status::Args),
-    /// Say what may be wrong on this machine, and what ait has set
     Doctor(doctor::Args),
-    /// Make records for agents that already run
     Adopt(adopt::Args),
     /// Show the main job on a private tmux server; leaves nothing behind
     Demo(demo::Args),
@@ -75,7 +72,6 @@ enum Command {
     /// The pane of the hidden session `_ait`
     #[command(hide = true)]
     Hold(hold::Args),
-    /// Run the supervisor
     Supervise(supervise::Args),
 }
 

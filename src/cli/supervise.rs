@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::driver::{self, Ended, Options};
 use crate::store::{Paths, Supervising, make_private};
 
-use super::{Exit, Failure};
+use super::{Exit, Failure, program};
 
 /// How long a detached supervisor may take to be ready.
 const READY: Duration = Duration::from_secs(15);
@@ -37,9 +37,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: Args) -> Result<Exit, Failure> {
     let paths = Paths::from_env()?;
-    let program = std::env::current_exe().map_err(|error| {
-        Failure::new(Exit::INTERNAL, format!("cannot find the path of this program: {error}"))
-    })?;
+    let program = program::path()?;
     if args.detach {
         return detach(&paths, &program, &args.socket);
     }
@@ -54,9 +52,7 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
     match ended {
         Ok(Ended::Cleanly) => {}
         Ok(Ended::AlreadyRuns(by)) => already(by.as_ref())?,
-        Err(error) => {
-            return Err(Failure::of(Exit::UNAVAILABLE, &error).hint("`ait doctor` says what is in the way"));
-        }
+        Err(error) => return Err(error.into()),
     }
     Ok(Exit::OK)
 }

@@ -22,7 +22,9 @@ use crate::store::{Origin, Paths, Store};
 use finding::{Finding, Level};
 use servers::Touched;
 
-/// Look for what may be wrong: tmux, folders, store, autostart, supervisor, servers.
+/// Look for what may be wrong on this machine, and list what ait has set.
+///
+/// Tmux and its faults, folders, store, autostart, supervisor, and each server. It only looks.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Exit codes: 0 nothing is wrong, 10 something is.")]
 pub(super) struct Args {

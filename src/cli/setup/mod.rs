@@ -16,10 +16,10 @@ use super::{Exit, Failure, adopt, ask, print, program};
 use crate::service::{self, Autostart, PASSED, Place, Plan, Start};
 use crate::tmux;
 
-/// Check tmux, make the folders, start the supervisor with the machine and now, adopt the agents already running.
+/// Start the supervisor with the machine and now, and adopt the agents already running.
 ///
-/// Every change of a file is shown as a diff before anything is done; on a terminal you are asked, in a script it takes
-/// `--yes`. Run again, it changes only what is not as it should be.
+/// It checks tmux and makes the folders first. Every change of a file is shown as a diff before anything is done; on a
+/// terminal you are asked, in a script it takes --yes. Run again, it changes only what is not as it should be.
 #[derive(Debug, ClapArgs)]
 #[command(
     after_help = "Examples:\n  ait setup --dry-run      see what would be done\n  ait setup                do it\n  \
@@ -106,6 +106,10 @@ async fn set_up(args: &Args) -> Result<Exit, Failure> {
     }
     carry_out(&plan)?;
     if !(nothing_to_write && start::is_up()?) {
+        if matches!(autostart, Autostart::Systemd | Autostart::Launchd) {
+            // the system starts its own; one that was started by hand would keep it from being ready
+            start::stop().await?;
+        }
         service::register(autostart, &place).await?;
     }
     let up = start::now(&start.program).await?;

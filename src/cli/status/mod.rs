@@ -21,6 +21,8 @@ use overview::{Health, Heard, Overview, Shown, Stored};
 const CLEAR: &str = "\x1b[H\x1b[2J\x1b[3J";
 
 /// Show the supervisor, the servers, the records, and what was lost, came back or needs you.
+///
+/// Without a supervisor it shows the store alone, and says so.
 #[derive(Debug, ClapArgs)]
 #[command(
     after_help = "Exit codes: 0 healthy, 10 something needs a look, 11 no supervisor runs, 65 the store is corrupt."
