@@ -143,7 +143,11 @@ fn the_line_starts_a_supervisor_with_a_server() {
     let configuration = fs::read_to_string(&conf).unwrap();
     let tmux = Tmux::start_with(&home, Start { configuration, ..Start::default() });
     wait_until("the line to start a supervisor", DEADLINE, || is_up(&home).then_some(()));
-    assert_eq!(tmux.ok(["source-file", "-n", conf.to_str().unwrap()]), "", "tmux reads it without a complaint");
+    assert_eq!(
+        tmux.ok(["source-file", "-n", conf.to_str().unwrap()]),
+        "",
+        "tmux reads it without a complaint"
+    );
 }
 
 #[test]

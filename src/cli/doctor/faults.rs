@@ -87,6 +87,14 @@ const FAULTS: &[Fault] = &[
         does: "commands sent to a control client at once may run before it is attached",
         here: "ait waits for the first answer",
     },
+    Fault {
+        name: "R11",
+        from: OLDEST,
+        until: None,
+        does: "the server crashes when another client ends while the last client of a session with destroy-unattached \
+               has been told to leave and has not left yet (met on 3.3a)",
+        here: "only a supervisor that ends in the same moment as another tmux command can meet it, on a busy machine",
+    },
 ];
 
 /// A build with libutempter loses the end of a child until another child ends (#4559), up to 3.6.
@@ -127,12 +135,12 @@ mod tests {
     #[test]
     fn each_version_has_its_faults() {
         for (version, has_utempter, faults) in [
-            ("3.2a", Some(false), "R1 R2 R4 R5 R6 R7 R8"),
-            ("3.3a", Some(true), "R1 R2 R4 R5 R6 R7 R8 R10 R9"),
-            ("3.4", None, "R1 R2 R4 R5 R6 R7 R8 R9"),
-            ("3.6b", Some(true), "R1 R2 R3 R4 R5 R6 R7 R8"),
-            ("3.7c", Some(true), "R1 R3 R5 R6 R7 R8"),
-            ("next-3.8", Some(true), "R3 R6 R8"),
+            ("3.2a", Some(false), "R1 R2 R4 R5 R6 R7 R8 R11"),
+            ("3.3a", Some(true), "R1 R2 R4 R5 R6 R7 R8 R10 R11 R9"),
+            ("3.4", None, "R1 R2 R4 R5 R6 R7 R8 R11 R9"),
+            ("3.6b", Some(true), "R1 R2 R3 R4 R5 R6 R7 R8 R11"),
+            ("3.7c", Some(true), "R1 R3 R5 R6 R7 R8 R11"),
+            ("next-3.8", Some(true), "R3 R6 R8 R11"),
         ] {
             assert_eq!(names(version, has_utempter).join(" "), faults, "{version}");
         }
