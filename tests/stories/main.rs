@@ -21,3 +21,4 @@ mod stand_in;
 mod status;
 mod suite;
 mod support;
+mod tmux;
