@@ -13,9 +13,6 @@ type Reply = Result<Vec<u8>, ReplyError>;
 /// Commands of one question at the most; a question's number and a part's give the number on the client.
 const PARTS: u64 = 8;
 
-/// The number of commands whose answer nobody waits for.
-const FORGET: u64 = u64::MAX;
-
 /// The questions under way on one client.
 #[derive(Debug, Default)]
 pub(super) struct Asked {
@@ -86,7 +83,7 @@ impl Asked {
             | Ask::UnstampFrozen { .. }
             | Ask::RespawnStandin { .. }
             | Ask::KillDead { .. } => {
-                let dispatch = act(client.identity(), program, ask)?;
+                let dispatch = act(client.identity(), program, ask)?.printed();
                 client.dispatch(tag.0 * PARTS, &dispatch)?;
                 Open::Act(Box::new(dispatch))
             }
@@ -109,12 +106,7 @@ impl Asked {
     }
 
     /// Takes a reply; gives the answer once it is whole.
-    pub(super) fn take(
-        &mut self,
-        client: Option<&Client>,
-        number: u64,
-        reply: Reply,
-    ) -> Option<(Tag, Answer)> {
+    pub(super) fn take(&mut self, number: u64, reply: Reply) -> Option<(Tag, Answer)> {
         let tag = Tag(number / PARTS);
         let part = usize::try_from(number % PARTS).ok()?;
         let whole = match self.open.get_mut(&tag)? {
@@ -128,13 +120,6 @@ impl Asked {
             }
             Open::Act(dispatch) => {
                 let answer = acted(dispatch.outcome(reply));
-                // the proof came with the reply: the one on the pane has served
-                if answer == Answer::Done
-                    && let Some(client) = client
-                {
-                    // it goes with the pane, or with the next act; nobody waits for this answer
-                    let _ = client.send(FORGET, &guarded::forget_token(dispatch.pane()));
-                }
                 self.open.remove(&tag);
                 return Some((tag, answer));
             }

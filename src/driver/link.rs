@@ -65,7 +65,7 @@ impl Linked {
 
     /// Takes a reply; gives the answer once it is whole.
     pub(super) fn take(&mut self, number: u64, reply: Result<Vec<u8>, ReplyError>) -> Option<(Tag, Answer)> {
-        self.asked.take(self.client.as_deref(), number, reply)
+        self.asked.take(number, reply)
     }
 
     /// Lets the client go; its task tells its end. Whether there was none yet, so that nothing will be told.

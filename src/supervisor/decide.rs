@@ -114,6 +114,7 @@ impl Supervisor {
             .filter(|(_, server)| self.last_words_due(server).is_some())
             .map(|(socket, _)| socket.clone())
             .collect();
+        let mut left = Vec::new();
         for (socket, server) in &mut self.servers {
             // a client of a dead server is not sent away: its last words say how the server ended
             if ending.contains(socket) {
@@ -124,10 +125,10 @@ impl Supervisor {
                 Link::Down if want => {}
                 Link::Paused { until } if want && now.mono >= *until => {}
                 Link::Up(up) if !want || up.world.only_ours_left() => {
-                    let (link, process) = (up.link, Some(up.identity.process.clone()));
-                    server.link = Link::Leaving { link, process };
-                    self.actions.push_back(Action::Detach { socket: socket.clone(), link });
-                    self.news = true;
+                    // what was ordered last is to be carried out before the client goes
+                    if up.open.is_empty() || up.silent {
+                        left.push(socket.clone());
+                    }
                     continue;
                 }
                 Link::Down
@@ -155,6 +156,9 @@ impl Supervisor {
             server.link = Link::Attaching { link };
             self.actions.push_back(Action::Attach { socket: socket.clone(), link });
             self.news = true;
+        }
+        for socket in left {
+            self.leave(&socket);
         }
     }
 

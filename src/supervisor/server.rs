@@ -102,6 +102,8 @@ pub(super) struct Up {
     pub(super) respawned: BTreeSet<(PaneId, RecordId, i32)>,
     /// Dead panes that stay, because the user keeps them or the server would not close them.
     pub(super) left: BTreeSet<PaneId>,
+    /// What was set on the server was ordered to be taken back.
+    pub(super) taking_back: bool,
     /// Clients that came to `_ait`, not yet sent away.
     pub(super) guests: Vec<BString>,
     /// What was already told to leave `_ait`.
@@ -253,6 +255,7 @@ impl Up {
             closing: None,
             respawned: BTreeSet::new(),
             left: BTreeSet::new(),
+            taking_back: false,
             guests: Vec::new(),
             expelled: BTreeSet::new(),
         }

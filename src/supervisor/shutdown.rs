@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{Action, Ask, EndedEarlier, Link, Now, Start, Supervisor};
-use crate::record::{Location, LossCause, Lost, Record, RecordId, Records, Stamp, State, StateName, Verb};
+use crate::record::{LossCause, Lost, Record, RecordId, Records, Stamp, State, StateName, Verb};
 
 /// How long before the end of a boot an end may still be part of it, in seconds.
 const CLAIM: i64 = 90;
@@ -97,7 +97,7 @@ impl Supervisor {
         }
         let sockets: Vec<PathBuf> = self.servers.keys().cloned().collect();
         for socket in &sockets {
-            self.take_back(now, socket);
+            self.take_back(now, socket, until);
         }
         let left = self.servers.values().any(|server| server.link_id().is_some());
         let writing = matches!(self.writing, super::Writing::UnderWay { .. });
@@ -107,20 +107,17 @@ impl Supervisor {
         }
     }
 
-    fn take_back(&mut self, now: Now, socket: &PathBuf) {
-        let Some(server) = self.servers.get(socket) else { return };
-        let link = match &server.link {
-            Link::Up(up) => up.link,
-            Link::Attaching { link } => *link,
-            Link::Down | Link::Paused { .. } | Link::Leaving { .. } => return,
-        };
-        let process = server.up().map(|up| up.identity.process.clone());
+    /// Orders what was set on a server to be taken back, once, and leaves it when all of that is answered.
+    fn take_back(&mut self, now: Now, socket: &PathBuf, until: Duration) {
+        let Some(server) = self.servers.get_mut(socket) else { return };
         let mut asks = Vec::new();
-        if let Some(up) = server.up() {
-            for record in self.records() {
-                let Location::Pane { pane, .. } = &record.location else { continue };
-                let here = record.ait.server.as_ref().is_some_and(|e| e.process() == up.identity.process);
-                if here && record.state.name() == StateName::Live {
+        match &mut server.link {
+            Link::Up(up) if !up.taking_back => {
+                up.taking_back = true;
+                let records = self.store.iter().flat_map(|view| view.records.iter());
+                for record in records.filter(|record| record.state.name() == StateName::Live) {
+                    let here = record.ait.server.as_ref().is_some_and(|e| e.process() == up.identity.process);
+                    let Some(pane) = record.location.pane_id().filter(|_| here) else { continue };
                     let pane = tmux_control::PaneId(pane.0);
                     if up.keeping.get(&pane) == Some(&super::Keeping::Kept) {
                         asks.push(Ask::UnkeepDead { pane, record: record.id });
@@ -128,13 +125,26 @@ impl Supervisor {
                     asks.push(Ask::Unstamp { pane, record: record.id });
                 }
             }
+            Link::Up(_) | Link::Attaching { .. } => {}
+            Link::Down | Link::Paused { .. } | Link::Leaving { .. } => return,
         }
         for ask in asks {
             self.ask(now, socket, ask);
         }
-        if let Some(server) = self.servers.get_mut(socket) {
-            server.link = Link::Leaving { link, process };
+        let answered =
+            self.servers.get(socket).and_then(super::Server::up).is_none_or(|up| up.open.is_empty());
+        if answered || now.mono >= until {
+            self.leave(socket);
         }
+    }
+
+    /// Sends the client of a server away.
+    pub(super) fn leave(&mut self, socket: &PathBuf) {
+        let Some(server) = self.servers.get_mut(socket) else { return };
+        let Some(link) = server.link_id() else { return };
+        let process = server.up().map(|up| up.identity.process.clone());
+        server.link = Link::Leaving { link, process };
         self.actions.push_back(Action::Detach { socket: socket.clone(), link });
+        self.news = true;
     }
 }

@@ -99,9 +99,7 @@ pub struct Guard {
 impl Guard {
     /// This pane, in this life of the server.
     pub fn new(pane: PaneId, epoch: Epoch) -> Guard {
-        // `if-shell` goes on without a target when the pane is gone: it must say itself that it is this one
         let tests = vec![
-            format!("#{{==:#{{pane_id}},{pane}}}"),
             format!("#{{==:#{{pid}},{}}}", epoch.pid),
             format!("#{{==:#{{start_time}},{}}}", epoch.started_at),
         ];
@@ -207,9 +205,12 @@ impl Dispatch {
         Dispatch { guard, acts: vec![act], token }
     }
 
-    /// The pane it is about.
-    pub fn pane(&self) -> PaneId {
-        self.guard.pane
+    /// The same act with the printed token as its only proof, for a client that lists the server anew should it lose the
+    /// connection: nothing is left on the pane.
+    #[must_use]
+    pub fn printed(mut self) -> Dispatch {
+        self.acts.truncate(1);
+        self
     }
 
     /// The token it leaves and prints.
@@ -430,8 +431,8 @@ mod tests {
         let dispatch = kill_dead_pane(guard(), "0a1b2c3d".parse().unwrap(), token());
         assert_eq!(
             line(&dispatch.command()),
-            "if-shell -F -t %5 '#{&&:#{==:#{pane_id},%5},#{&&:#{==:#{pid},12},#{&&:#{==:#{start_time},34},\
-             #{&&:#{==:#{@aitask_record},0a1b2c3d},#{pane_dead}}}}}' \
+            "if-shell -F -t %5 '#{&&:#{==:#{pid},12},#{&&:#{==:#{start_time},34},\
+             #{&&:#{==:#{@aitask_record},0a1b2c3d},#{pane_dead}}}}' \
              'kill-pane -t %5 ; display-message -p T:abc' 'display-message -p N:abc'\n"
         );
     }

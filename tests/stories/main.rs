@@ -21,4 +21,3 @@ mod stand_in;
 mod status;
 mod suite;
 mod support;
-mod tmux;
