@@ -70,13 +70,13 @@ fn the_count_counts() {
 #[test]
 fn endless_lines_and_blocks_stay_within_the_limits() {
     const LIMIT: usize = 1 << 20;
-    let piece = vec![b'x'; 64 * 1024];
-    for open in [&b""[..], b"%begin 1 2 1\n"] {
+    let large = vec![b'x'; 64 * 1024];
+    for (open, length) in [(&b""[..], 64 * 1024), (b"%begin 1 2 1\n", 64 * 1024), (b"", 64)] {
         let used = measure(|| {
             let mut decoder = Decoder::new(Limits { line: LIMIT, block: LIMIT });
             decoder.push(open);
-            for _ in 0..1024 {
-                decoder.push(&piece);
+            for _ in 0..(64 << 20) / length {
+                decoder.push(&large[..length]);
                 while decoder.next_event().is_some() {}
             }
             assert_eq!(decoder.finish().dropped, 64 << 20);

@@ -47,6 +47,18 @@ fn a_glued_exit_is_found_in_the_recorded_streams() {
 }
 
 #[test]
+fn a_glued_exit_is_looked_for_near_the_end_only_however_the_stream_was_cut() {
+    let reason = |length| format!("%output %1 a%exit {}\n", "r".repeat(length));
+    for (length, found) in [(100, true), (200, false)] {
+        let stream = reason(length);
+        for piece in [1, 7, 127, stream.len()] {
+            let (_, end) = replay(Decoder::new(Limits::default()), stream.as_bytes().chunks(piece));
+            assert_eq!(end.exit.is_some(), found, "{length} in pieces of {piece}");
+        }
+    }
+}
+
+#[test]
 fn a_stream_that_ends_inside_a_block_says_which() {
     let (seen, end) = of(b"%begin 1700000000 7 1\nhalf\nan ans");
     assert_eq!(seen, []);
