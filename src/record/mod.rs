@@ -35,6 +35,8 @@ pub use verb::{
 };
 
 #[cfg(test)]
+mod laws;
+#[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;

@@ -130,6 +130,8 @@ fn leading_store(text: &[u8]) -> Option<(usize, Parsed)> {
     let mut values = serde_json::Deserializer::from_slice(text).into_iter::<serde::de::IgnoredAny>();
     values.next()?.ok()?;
     let end = values.byte_offset();
+    // The newline after it is the store's own.
+    let end = end + text.get(end..)?.iter().take_while(|b| b.is_ascii_whitespace()).count();
     let parsed = read(text.get(..end)?).ok()?;
     (parsed.version <= VERSION).then_some((end, parsed))
 }

@@ -1,2 +1,12 @@
-//! bench
-fn main() {}
+//! The benches: what the product costs, each figure beside a floor measured in the same run. Goals are printed, not
+//! asserted.
+
+#![cfg(target_os = "linux")]
+
+mod store;
+
+fn main() {
+    let mut criterion = criterion::Criterion::default().configure_from_args();
+    store::benches(&mut criterion);
+    criterion.final_summary();
+}

@@ -19,5 +19,6 @@ mod house;
 mod setup;
 mod stand_in;
 mod status;
+mod store;
 mod suite;
 mod support;
