@@ -91,6 +91,7 @@ fn verb_of(act: &Act, record: Option<&Record>) -> Verb {
         _ => Verb::Enrich {
             at,
             ours: Box::new(Ours { title: Some("t".into()), ..Ours::default() }),
+            lost: None,
             replace: true,
         },
     }

@@ -33,7 +33,7 @@ pub fn benches(criterion: &mut Criterion) {
             turn += 1;
             let title = Ours { title: Some(format!("turn {turn:08}")), ..Ours::default() };
             let (id, at) = ids[turn % ids.len()].clone();
-            let verb = Verb::Enrich { at, ours: Box::new(title), replace: true };
+            let verb = Verb::Enrich { at, ours: Box::new(title), lost: None, replace: true };
             let answers = store.apply(&[(Some(id), verb)], &system.facts(), PATIENCE).expect("a verb");
             assert!(answers.iter().all(Result::is_ok));
         };
