@@ -139,7 +139,10 @@ fn link<'a>(snapshot: &'a Snapshot, row: &PaneRow) -> Option<(&'a SessionRow, &'
 }
 
 /// Who the server is, by its own word and by the kernel's.
-async fn epoch(server: &OneShot) -> Result<ServerEpoch, LookError> {
+///
+/// # Errors
+/// It gives no answer, or one that says nothing.
+pub async fn epoch(server: &OneShot) -> Result<ServerEpoch, LookError> {
     let answer = server.run(["display-message", "-p", "#{pid} #{start_time}"]).await?;
     let numbers = || {
         let text = std::str::from_utf8(answer.trim()).ok()?;

@@ -4,7 +4,9 @@
 //! |---|---|
 //! | [`adopt`] | a record for an agent that already runs |
 //! | [`root`] | which project a folder belongs to |
+//! | [`touched`] | what is set on a server, and the taking back of it |
 
 pub mod adopt;
 pub(crate) mod behind;
 pub mod root;
+pub mod touched;

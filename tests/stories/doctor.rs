@@ -122,6 +122,31 @@ fn what_a_crash_left_on_a_server_is_found() {
 }
 
 #[test]
+fn a_client_of_a_supervisor_that_is_no_more_is_found() {
+    let home = Home::new();
+    let tmux = Tmux::start(&home);
+    let mut command = tmux.command(["-C", "new-session", "-s", "_ait", "cat"]);
+    let mut client = Running::start(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
+    wait_until("the client", DEADLINE, || {
+        let told = tmux.ok(["list-clients", "-F", "#{client_control_mode} #{session_name}"]);
+        (told == "1 _ait").then_some(())
+    });
+    only_wrong(&home, &format!("a stale control client of ait (process {})", client.process().pid));
+    client.process().signal(Signal::KILL);
+    client.join(DEADLINE);
+}
+
+#[test]
+fn a_supervisor_that_looks_elsewhere_is_found() {
+    let home = Home::new();
+    let elsewhere = home.root().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    let supervisor = Supervisor::launch(&home, &[], &[("TMUX_TMPDIR", elsewhere.to_str().unwrap())]);
+    supervisor.ready();
+    only_wrong(&home, &format!("the supervisor looks in {}", elsewhere.display()));
+}
+
+#[test]
 fn a_stopped_server_is_unknown_and_a_deleted_socket_is_named() {
     let home = Home::new();
     let tmux = Tmux::start(&home);

@@ -131,6 +131,62 @@ fn the_agents_already_running_are_under_care_when_it_ends() {
 }
 
 #[test]
+fn on_a_terminal_it_asks() {
+    let (home, conf) = with_conf(b"set -g mouse on\n");
+    let _back = TakenBack(home.clone());
+    let tmux = Tmux::start(&home);
+    let pane = tmux.panes()[0].clone();
+    let screen = |what: &str| {
+        wait_until(what, DEADLINE, || {
+            tmux.ok(["capture-pane", "-pJ", "-t", &pane.id]).contains(what).then_some(())
+        });
+    };
+    let command = format!("{AIT} setup --autostart tmux; echo ended with $?");
+    tmux.ok(["send-keys", "-t", &pane.id, &command, "Enter"]);
+    screen("Do this? [y/N]");
+    assert_eq!(fs::read(&conf).unwrap(), b"set -g mouse on\n", "nothing before the answer");
+    tmux.ok(["send-keys", "-t", &pane.id, "n", "Enter"]);
+    screen("ended with 1");
+    assert_eq!(fs::read(&conf).unwrap(), b"set -g mouse on\n");
+    assert!(!is_up(&home));
+    tmux.ok(["clear-history", "-t", &pane.id]);
+    tmux.ok(["send-keys", "-t", &pane.id, &format!("clear; {command}"), "Enter"]);
+    screen("Do this? [y/N]");
+    tmux.ok(["send-keys", "-t", &pane.id, "y", "Enter"]);
+    screen("ended with 0");
+    assert_eq!(ours(&conf).len(), 1);
+    assert!(is_up(&home));
+}
+
+#[test]
+fn a_removal_takes_back_what_a_crash_left() {
+    let (home, _) = with_conf(b"");
+    let _back = TakenBack(home.clone());
+    let tmux = Tmux::start(&home);
+    let pane = tmux.window("main", "w", &home.home(), &["cat"]);
+    let theirs = tmux.window("main", "mine", &home.home(), &["cat"]);
+    tmux.ok(["set-option", "-p", "-t", &theirs.id, "remain-on-exit", "on"]);
+    tmux.ok(["set-option", "-p", "-t", &theirs.id, "@mine", "x"]);
+    for (option, value) in
+        [("@aitask_record", "0badcafe"), ("@aitask_respawn_token", "t"), ("remain-on-exit", "on")]
+    {
+        tmux.ok(["set-option", "-p", "-t", &pane.id, option, value]);
+    }
+    tmux.session("_ait", &home.home(), &["cat"]);
+    let shown = home.ait(["setup", "--remove", "--dry-run"]).ok();
+    assert!(
+        shown.text().contains("nothing was changed") || shown.text().contains("nothing of ait"),
+        "{shown}"
+    );
+    assert_ne!(tmux.ok(["show-options", "-p", "-t", &pane.id]), "");
+    home.ait(["setup", "--remove", "--yes"]).ok();
+    assert_eq!(tmux.ok(["show-options", "-p", "-t", &pane.id]), "");
+    assert_eq!(tmux.ok(["show-options", "-p", "-t", &theirs.id]), "@mine x\nremain-on-exit on");
+    assert_eq!(tmux.ok(["list-sessions", "-F", "#{session_name}"]), "main");
+    assert!(pane.process().alive());
+}
+
+#[test]
 fn the_line_starts_a_supervisor_with_a_server() {
     let (home, conf) = with_conf(b"set -g mouse on\n");
     let _back = TakenBack(home.clone());

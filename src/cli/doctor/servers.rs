@@ -7,11 +7,12 @@ use serde::Serialize;
 use super::finding::Finding;
 use crate::cli::print::shown;
 use crate::cli::setup::diff::shown_path;
+use crate::lifecycle::touched;
 use crate::record::Records;
 use crate::tmux::{HOLD_SESSION, OneShot, Probe, Unanswered, probe};
 
-/// What `ait` has set on one server.
-#[derive(Debug, Clone, Default, Serialize)]
+/// What `ait` has set on one server, as it is shown.
+#[derive(Debug, Clone, Serialize)]
 pub(super) struct Touched {
     /// The socket.
     pub(super) socket: String,
@@ -26,19 +27,6 @@ pub(super) struct Seen {
     pub(super) findings: Vec<Finding>,
     pub(super) touched: Option<Touched>,
 }
-
-/// The pane options that are ours.
-const OURS: &[&str] = &[
-    "@aitask_record",
-    "@aitask_frozen",
-    "@aitask_standin_ready",
-    "@aitask_agent_session",
-    "@aitask_respawn_token",
-    "@aitask_restore_attempt",
-];
-
-/// How many panes are asked in one command.
-const AT_ONCE: usize = 50;
 
 /// A server as its socket shows it. `supervisor` is the pid of the one that runs.
 pub(super) async fn check(socket: &Path, supervisor: Option<i32>, records: Option<&Records>) -> Seen {
@@ -55,8 +43,8 @@ pub(super) async fn check(socket: &Path, supervisor: Option<i32>, records: Optio
     let looked = async {
         let server = OneShot::new(socket)?;
         let facts = facts(&server).await?;
-        let touched = touched(&server).await?;
-        Ok::<_, Unanswered>((facts, touched))
+        let touched = touched::read(&server).await?;
+        Ok::<_, Unanswered>((facts, shown_of(socket, &touched)))
     };
     match looked.await {
         Ok((facts, touched)) => {
@@ -82,6 +70,19 @@ pub(super) async fn check(socket: &Path, supervisor: Option<i32>, records: Optio
                 .hint("it is stopped or overloaded; a control client that does not read (a stopped program) does that too"),
         ),
         Err(wrong) => only(Finding::bad(about, wrong.to_string())),
+    }
+}
+
+fn shown_of(socket: &Path, touched: &touched::Touched) -> Touched {
+    let text = |bytes: &bstr::BString| shown(bytes);
+    Touched {
+        socket: shown_path(socket),
+        hidden_session: touched.hidden_session.as_ref().map(text),
+        panes: touched
+            .panes
+            .iter()
+            .map(|set| [set.pane.to_string(), set.option.to_owned(), shown(&set.value)])
+            .collect(),
     }
 }
 
@@ -231,92 +232,4 @@ fn service_of(name: &str, pid: i32) -> Option<Finding> {
             format!("{name}: the server lives in {last}, and ends when that service is stopped"),
         )
     })
-}
-
-/// Everything `ait` has set on a server, read back from it.
-pub(super) async fn touched(server: &OneShot) -> Result<Touched, Unanswered> {
-    let mut touched = Touched { socket: shown_path(server.socket()), ..Touched::default() };
-    let hold = format!("={HOLD_SESSION}:");
-    match server.run(["show-options", "-t", &hold, "destroy-unattached"]).await {
-        Ok(answer) => {
-            let text = String::from_utf8_lossy(&answer);
-            let value = text.trim().strip_prefix("destroy-unattached ").unwrap_or("not set on it");
-            touched.hidden_session = Some(shown(value.as_bytes()));
-        }
-        Err(Unanswered::Refused { .. }) => {}
-        Err(other) => return Err(other),
-    }
-    let panes = server.run(["list-panes", "-a", "-F", "#{pane_id}"]).await?;
-    let mut panes: Vec<&str> = std::str::from_utf8(&panes).unwrap_or_default().lines().collect();
-    panes.sort_unstable();
-    panes.dedup();
-    for some in panes.chunks(AT_ONCE) {
-        let mut words: Vec<&str> = Vec::new();
-        for pane in some {
-            if !words.is_empty() {
-                words.push(";");
-            }
-            words.extend([
-                "display-message",
-                "-p",
-                "-t",
-                pane,
-                "#{pane_id}",
-                ";",
-                "show-options",
-                "-p",
-                "-t",
-                pane,
-            ]);
-        }
-        let answer = match server.run(words).await {
-            Ok(answer) => answer,
-            // a pane that closed meanwhile takes nothing of ours with it; the next look has the rest
-            Err(Unanswered::Refused { .. }) => continue,
-            Err(other) => return Err(other),
-        };
-        touched.panes.extend(pane_options(&String::from_utf8_lossy(&answer)));
-    }
-    Ok(touched)
-}
-
-/// Our options out of the answers: a line `%N` begins a pane. `remain-on-exit` is ours only beside a stamp.
-fn pane_options(answer: &str) -> Vec<[String; 3]> {
-    let mut all: Vec<[String; 3]> = Vec::new();
-    let mut pane = String::new();
-    for line in answer.lines() {
-        if let Some(digits) =
-            line.strip_prefix('%').filter(|digits| digits.bytes().all(|b| b.is_ascii_digit()))
-        {
-            pane = format!("%{digits}");
-        } else if let Some((option, value)) = line.split_once(' ')
-            && (OURS.contains(&option) || option == "remain-on-exit")
-        {
-            let value = value.trim_matches('"');
-            all.push([pane.clone(), option.to_owned(), value.to_owned()]);
-        }
-    }
-    let stamped: Vec<String> = all
-        .iter()
-        .filter(|[_, option, _]| OURS.contains(&option.as_str()))
-        .map(|[pane, ..]| pane.clone())
-        .collect();
-    all.retain(|[pane, ..]| stamped.contains(pane));
-    all
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_what_is_ours_is_listed() {
-        let answer = "%0\nremain-on-exit on\n%1\n@aitask_record 0a1b2c3d\nremain-on-exit on\nwindow-style bg=red\n\
-                      @mine x\n%12\n@aitask_frozen 0a1b2c3e\n";
-        let seen: Vec<String> = pane_options(answer).into_iter().map(|option| option.join(" ")).collect();
-        assert_eq!(
-            seen,
-            ["%1 @aitask_record 0a1b2c3d", "%1 remain-on-exit on", "%12 @aitask_frozen 0a1b2c3e"]
-        );
-    }
 }

@@ -12,9 +12,12 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, ValueEnum};
 use tmux_control::Version;
 
-use super::{Exit, Failure, adopt, ask, print, program};
+use super::{Exit, Failure, adopt, ask, print, program, sockets};
+use crate::lifecycle;
+use crate::lifecycle::touched::{self, Touched};
 use crate::service::{self, Autostart, PASSED, Place, Plan, Start};
-use crate::tmux;
+use crate::store::{Paths, Store};
+use crate::tmux::{self, OneShot, Unanswered};
 
 /// Start the supervisor with the machine and now, and adopt the agents already running.
 ///
@@ -127,11 +130,19 @@ async fn remove(args: &Args) -> Result<Exit, Failure> {
     let plan = service::plan_removal(&place)?;
     let found = service::found(&place)?;
     let up = start::is_up()?;
-    if plan.changes.is_empty() && !up {
+    let set = on_servers().await?;
+    if plan.changes.is_empty() && !up && set.is_empty() {
         print::text("nothing of ait is set up here\n")?;
         return Ok(Exit::OK);
     }
     show(&plan)?;
+    for (server, found) in &set {
+        let name = diff::shown_path(server.socket());
+        print::text(&match found {
+            Ok(_) => format!("what is set on {name} is taken back (`ait doctor --touched` lists it)\n"),
+            Err(why) => format!("{name} cannot be asked: {}\n", print::shown(why.to_string().as_bytes())),
+        })?;
+    }
     if up {
         print::text("the supervisor is stopped; agents and tmux servers go on\n")?;
     }
@@ -151,8 +162,46 @@ async fn remove(args: &Args) -> Result<Exit, Failure> {
         service::forget(old.autostart).await;
     }
     start::stop().await?;
+    let left = withdraw().await?;
+    for line in &left {
+        print::text(&format!("left behind: {}\n", print::shown(line.as_bytes())))?;
+    }
     print::text(&format!("removed; the records stay in {}\n", diff::shown_path(&folders::store()?)))?;
-    Ok(Exit::OK)
+    Ok(if left.is_empty() { Exit::OK } else { Exit::FAILED })
+}
+
+/// What is set on servers, each with what it is set on; a server that cannot be asked is told with the reason.
+async fn on_servers() -> Result<Vec<(OneShot, Result<Touched, Unanswered>)>, Failure> {
+    let records = Store::open(Paths::from_env()?).read().ok().map(|snapshot| snapshot.records.clone());
+    let mut all = Vec::new();
+    for socket in sockets::all(&[], records.as_ref()) {
+        let server = OneShot::new(&socket)?;
+        match touched::read(&server).await {
+            Ok(touched) if touched == Touched::default() => {}
+            Err(Unanswered::NoServer { .. }) => {}
+            found => all.push((server, found)),
+        }
+    }
+    Ok(all)
+}
+
+/// Takes back what a supervisor that did not end cleanly left on the servers. Gives what is still there.
+async fn withdraw() -> Result<Vec<String>, Failure> {
+    let mut left = Vec::new();
+    for (server, found) in on_servers().await? {
+        let name = diff::shown_path(server.socket());
+        match found {
+            Ok(touched) => match lifecycle::adopt::epoch(&server).await {
+                Ok(epoch) => {
+                    let kept = touched::withdraw(&server, &epoch, &touched).await;
+                    left.extend(kept.into_iter().map(|what| format!("{name}: {what}")));
+                }
+                Err(why) => left.push(format!("{name}: {why}")),
+            },
+            Err(why) => left.push(format!("{name}: {why}")),
+        }
+    }
+    Ok(left)
 }
 
 fn show(plan: &Plan) -> Result<(), Failure> {

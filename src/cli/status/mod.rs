@@ -75,7 +75,8 @@ fn watch(args: &Args, paths: &Paths) -> Result<Exit, Failure> {
 
 fn look(paths: &Paths) -> Result<Overview, Failure> {
     let heard = hear(paths)?;
-    Ok(Overview::new(stored(paths)?, heard, &alive))
+    let boot = process::boot_id().ok();
+    Ok(Overview::new(stored(paths)?, heard, &|record| alive(record, boot.as_deref())))
 }
 
 fn hear(paths: &Paths) -> Result<Heard, Failure> {
@@ -100,16 +101,16 @@ fn hear(paths: &Paths) -> Result<Heard, Failure> {
     }
 }
 
-/// The agent's own process, where the record names one of this boot.
-fn alive(record: &Record) -> Liveness {
-    let here = process::boot_id().ok();
+/// The agent's own process; one of another boot is gone.
+fn alive(record: &Record, here: Option<&str>) -> Liveness {
     let boot =
         record.ait.server.as_ref().map(|server| server.boot_id.as_str()).filter(|boot| !boot.is_empty());
-    match (boot, &here) {
-        (Some(boot), Some(here)) if boot != here => return Liveness::Gone,
-        (Some(_) | None, _) => {}
+    match (boot, here) {
+        (Some(boot), Some(here)) if boot != here => Liveness::Gone,
+        (Some(_) | None, _) => {
+            record.agent_process().map_or(Liveness::Unknown, |agent| store::liveness(&agent))
+        }
     }
-    record.agent_process().map_or(Liveness::Unknown, |agent| store::liveness(&agent))
 }
 
 /// The store as far as it can be read; corruption is shown, not failed on.
