@@ -41,6 +41,9 @@ fn the_first_block_that_nobody_asked_for_tells_how_attaching_went() {
             }
         }
         assert_eq!(replies.attached(), Some(false), "{version}");
+        // A later one is a hook's.
+        assert_eq!(replies.take(&Block { guard: guard(9, 0), ok: true, body: b"" }), None);
+        assert_eq!(replies.attached(), Some(false), "{version}");
     }
 }
 
