@@ -14,11 +14,22 @@
 
 mod adopt;
 mod cli_help;
+mod crashes;
+mod deaths;
+mod demo;
 mod doctor;
 mod house;
+mod idle;
+mod losses;
+mod names;
+mod reboot;
 mod setup;
 mod stand_in;
 mod status;
 mod store;
 mod suite;
 mod support;
+mod tmux;
+mod together;
+mod unknown;
+mod untouched;

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::support::tmux::stand_in;
 use crate::support::{DEADLINE, Home, Tmux, proc, wait_until};
 
 #[test]
@@ -15,7 +14,7 @@ fn it_ends_with_the_status_or_the_signal_it_is_told() {
     for (line, status, signal) in
         [("exit 7", "7", ""), ("exit 0", "0", ""), ("die KILL", "", "9"), ("die SEGV", "", "11")]
     {
-        let pane = tmux.window("main", "agent", &home.home(), &stand_in(&["--title", "busy"]));
+        let pane = tmux.window("main", "agent", &home.home(), &home.stand_in(&["--title", "busy"]));
         wait_until("the title", DEADLINE, || {
             (tmux.format(&pane.id, "#{pane_title}") == "busy").then_some(())
         });
@@ -40,9 +39,9 @@ fn it_answers_term_as_its_flags_say() {
             tmux.ok(["capture-pane", "-p", "-t", pane]).contains("waiting").then_some(())
         });
     };
-    let plain = tmux.window("main", "plain", &home.home(), &stand_in(&[]));
-    let polite = tmux.window("main", "polite", &home.home(), &stand_in(&["--on-term", "3"]));
-    let deaf = tmux.window("main", "deaf", &home.home(), &stand_in(&["--deaf"]));
+    let plain = tmux.window("main", "plain", &home.home(), &home.stand_in(&[]));
+    let polite = tmux.window("main", "polite", &home.home(), &home.stand_in(&["--on-term", "3"]));
+    let deaf = tmux.window("main", "deaf", &home.home(), &home.stand_in(&["--deaf"]));
     for pane in [&plain, &polite, &deaf] {
         ready(&pane.id);
     }

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
+use crate::support::terminal::Terminal;
 use crate::support::tmux::Start;
-use crate::support::{Home, Tmux, wait_until};
+use crate::support::{DEADLINE, Home, Tmux, wait_until};
 
 #[test]
 fn a_server_lives_in_its_story_and_ends_with_it() {
@@ -47,4 +48,27 @@ fn a_process_that_outlives_its_story_is_found() {
 fn a_wait_gives_up_at_its_deadline() {
     let never = || wait_until("what never comes", Duration::from_millis(30), || None::<()>);
     assert!(std::panic::catch_unwind(never).is_err());
+}
+
+#[test]
+fn a_terminal_comes_and_goes() {
+    let home = Home::new();
+    let tmux = Tmux::start(&home);
+    let terminal = Terminal::attach(&tmux, Some("=main"));
+    assert_eq!(terminal.session(&tmux), "main");
+    assert_eq!(tmux.format("main:", "#{session_attached}"), "1");
+    drop(terminal);
+    wait_until("the terminal to be gone", DEADLINE, || tmux.ok(["list-clients"]).is_empty().then_some(()));
+}
+
+#[test]
+fn a_wrapped_tmux_is_for_the_program_under_test_only() {
+    let home = Home::new();
+    let tmux = Tmux::start(&home);
+    home.wrap_tmux("echo 'lost server' >&2; exit 1");
+    let run = || crate::support::Ran::run(&mut home.command("sh").args(["-c", "tmux -V"]));
+    assert_eq!(run().code(1).errors(), "lost server");
+    assert_eq!(tmux.format("main:", "#{session_name}"), "main");
+    home.unwrap_tmux();
+    run().ok();
 }

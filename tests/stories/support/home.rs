@@ -52,6 +52,9 @@ impl Home {
         for name in ["home", "run", "tmux", "bin", "home/.config", "home/.local", "home/.local/state"] {
             private(&root.join(name));
         }
+        std::os::unix::fs::symlink(AIT, root.join("bin/claude")).unwrap();
+        let tmux = super::tmux::real_binary();
+        std::os::unix::fs::symlink(&tmux, root.join("bin/tmux")).unwrap();
         let uid = rustix::process::getuid().as_raw();
         private(&root.join("tmux").join(format!("tmux-{uid}")));
         let path = std::env::var("PATH").unwrap_or_else(|_| "/usr/bin:/bin".to_owned());
@@ -112,6 +115,14 @@ impl Home {
         root
     }
 
+    /// The words of a stand-in agent that goes by a provider's name; `flags` as `ait demo-agent --help` tells them.
+    pub(crate) fn stand_in(&self, flags: &[&str]) -> Vec<String> {
+        let mut words =
+            vec![self.bin().join("claude").to_string_lossy().into_owned(), "demo-agent".to_owned()];
+        words.extend(flags.iter().map(|flag| (*flag).to_owned()));
+        words
+    }
+
     /// Writes an executable script into the folder that stands first on PATH.
     pub(crate) fn script(&self, name: &str, text: &str) -> PathBuf {
         let path = self.bin().join(name);
@@ -121,6 +132,20 @@ impl Home {
         fs::set_permissions(&unfinished, fs::Permissions::from_mode(0o755)).unwrap();
         fs::rename(&unfinished, &path).unwrap();
         path
+    }
+
+    /// Puts a script in tmux's place for everything that finds tmux on PATH; `$TMUX_REAL` in it is the real one. The
+    /// private servers of the story are still reached by the real one.
+    pub(crate) fn wrap_tmux(&self, script: &str) {
+        let real = super::tmux::real_binary();
+        self.script("tmux", &format!("#!/bin/sh\nTMUX_REAL='{}'\n{script}\n", real.display()));
+    }
+
+    /// Puts the real tmux back.
+    pub(crate) fn unwrap_tmux(&self) {
+        let link = self.bin().join(".tmux.new");
+        std::os::unix::fs::symlink(super::tmux::real_binary(), &link).unwrap();
+        fs::rename(link, self.bin().join("tmux")).unwrap();
     }
 
     /// `program` with nothing of the caller's environment, and this world's instead.

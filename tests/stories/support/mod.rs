@@ -11,14 +11,17 @@
 
 #![allow(dead_code, unused_imports, reason = "not every story uses every part")]
 
+pub(crate) mod agents;
 pub(crate) mod home;
 pub(crate) mod proc;
 pub(crate) mod run;
 pub(crate) mod store;
 pub(crate) mod supervisor;
+pub(crate) mod terminal;
 pub(crate) mod tmux;
 pub(crate) mod wait;
 
+pub(crate) use agents::Agent;
 pub(crate) use home::Home;
 pub(crate) use run::Ran;
 pub(crate) use supervisor::Supervisor;

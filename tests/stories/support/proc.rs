@@ -89,6 +89,11 @@ pub(crate) fn state(pid: u32) -> Option<char> {
     stat(pid).map(|stat| stat.state)
 }
 
+/// The parent of `pid`.
+pub(crate) fn parent(pid: u32) -> Option<u32> {
+    stat(pid).map(|stat| stat.parent)
+}
+
 /// Every pid there is now.
 pub(crate) fn all() -> Vec<u32> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };

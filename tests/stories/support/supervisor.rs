@@ -87,6 +87,32 @@ impl Supervisor {
         });
     }
 
+    /// Waits until the supervisor watches `server` whole, with `live` live records on it.
+    #[track_caller]
+    pub(crate) fn watching(&self, server: &Tmux, live: u64) {
+        self.status_until("the server to be watched", |status| {
+            let of = server_of(status, server)?;
+            (of["state"]["is"] == "watching" && of["live"] == live).then_some(())
+        });
+    }
+
+    /// Waits until everything tmux told before this call has been taken in: a rename of a window of ours, made after all
+    /// of it, has been followed. Needs no record and leaves none.
+    #[track_caller]
+    pub(crate) fn settled(&self, server: &Tmux) {
+        let windows = |status: &Value| server_of(status, server).and_then(|of| of["windows"].as_u64());
+        let before =
+            server.panes().iter().map(|pane| pane.window.clone()).collect::<std::collections::BTreeSet<_>>();
+        let probe = server.window_anywhere(&["sleep", "1000000"]);
+        self.status_until("the probe window to be counted", |status| {
+            (windows(status)? == before.len() as u64 + 1).then_some(())
+        });
+        server.ok(["kill-window", "-t", &probe.window]);
+        self.status_until("the probe window to be gone", |status| {
+            (windows(status)? == before.len() as u64).then_some(())
+        });
+    }
+
     /// SIGTERM, and the status it ends with.
     #[track_caller]
     pub(crate) fn stop(&mut self) -> ExitStatus {
@@ -107,4 +133,10 @@ impl Supervisor {
 pub(crate) fn control_clients(server: &Tmux) -> Vec<String> {
     let answer = server.run(["list-clients", "-F", "#{client_control_mode} #{session_name}"]);
     answer.text().lines().filter_map(|line| line.strip_prefix("1 ")).map(str::to_owned).collect()
+}
+
+/// What a report says of `server`.
+pub(crate) fn server_of<'a>(status: &'a Value, server: &Tmux) -> Option<&'a Value> {
+    let servers = status["servers"].as_array()?;
+    servers.iter().find(|of| of["socket"] == server.socket_text().as_str())
 }

@@ -10,13 +10,20 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
+use super::Home;
 use super::proc::Process;
 use super::run::Ran;
-use super::{AIT, Home};
 
-/// The tmux binary under test.
-pub(crate) fn binary() -> OsString {
-    std::env::var_os("AIT_TEST_TMUX").unwrap_or_else(|| "tmux".into())
+/// The tmux binary under test, by its path: `AIT_TEST_TMUX`, else the first `tmux` on PATH.
+#[track_caller]
+pub(crate) fn real_binary() -> PathBuf {
+    let name = PathBuf::from(std::env::var_os("AIT_TEST_TMUX").unwrap_or_else(|| "tmux".into()));
+    if name.components().count() > 1 {
+        return name.canonicalize().unwrap_or_else(|error| panic!("{}: {error}", name.display()));
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut places = std::env::split_paths(&path).map(|folder| folder.join(&name));
+    places.find(|place| place.is_file()).unwrap_or_else(|| panic!("no {} on PATH", name.display()))
 }
 
 /// What a server is started with.
@@ -127,7 +134,7 @@ impl Tmux {
 
     /// `tmux -u -S … -f …` with `words`, not yet started.
     pub(crate) fn command<W: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = W>) -> Command {
-        let mut command = self.home.command(binary());
+        let mut command = self.home.command(real_binary());
         for (name, value) in &self.start.environment {
             command.env(name, value);
         }
@@ -155,30 +162,46 @@ impl Tmux {
 
     /// Opens a window named `name` in `session` without selecting it.
     #[track_caller]
-    pub(crate) fn window(&self, session: &str, name: &str, folder: &Path, command: &[&str]) -> Pane {
+    pub(crate) fn window(
+        &self,
+        session: &str,
+        name: &str,
+        folder: &Path,
+        command: &[impl AsRef<str>],
+    ) -> Pane {
         let session = format!("={session}:");
         let folder = folder.to_string_lossy();
         let mut words = vec!["new-window", "-d", "-P", "-F", PANE, "-t", &session, "-n", name, "-c", &folder];
-        words.extend(command);
+        words.extend(command.iter().map(AsRef::<str>::as_ref));
+        Pane::parse(&self.ok(words))
+    }
+
+    /// Opens a window in some session without selecting it.
+    #[track_caller]
+    pub(crate) fn window_anywhere(&self, command: &[&str]) -> Pane {
+        let sessions = self.ok(["list-sessions", "-f", "#{!=:#{session_name},_ait}", "-F", "#{session_id}"]);
+        let session = format!("{}:", sessions.lines().next().unwrap());
+        let mut words = vec!["new-window", "-d", "-P", "-F", PANE, "-t", &session];
+        words.extend(command.iter().map(AsRef::<str>::as_ref));
         Pane::parse(&self.ok(words))
     }
 
     /// Splits `pane` without selecting the new one.
     #[track_caller]
-    pub(crate) fn split(&self, pane: &Pane, folder: &Path, command: &[&str]) -> Pane {
+    pub(crate) fn split(&self, pane: &Pane, folder: &Path, command: &[impl AsRef<str>]) -> Pane {
         let folder = folder.to_string_lossy();
         let mut words = vec!["split-window", "-d", "-P", "-F", PANE, "-t", &pane.id, "-c", &folder];
-        words.extend(command);
+        words.extend(command.iter().map(AsRef::<str>::as_ref));
         Pane::parse(&self.ok(words))
     }
 
     /// A detached session named `name` whose first pane runs `command`.
     #[track_caller]
-    pub(crate) fn session(&self, name: &str, folder: &Path, command: &[&str]) -> Pane {
+    pub(crate) fn session(&self, name: &str, folder: &Path, command: &[impl AsRef<str>]) -> Pane {
         let folder = folder.to_string_lossy();
         let mut words =
             vec!["new-session", "-d", "-P", "-F", PANE, "-s", name, "-x", "200", "-y", "50", "-c", &folder];
-        words.extend(command);
+        words.extend(command.iter().map(AsRef::<str>::as_ref));
         Pane::parse(&self.ok(words))
     }
 
@@ -244,13 +267,6 @@ impl Pane {
     pub(crate) fn process(&self) -> Process {
         Process::of(self.pid).unwrap_or_else(|| panic!("pane {} has process {}", self.id, self.pid))
     }
-}
-
-/// The words of a stand-in agent, `flags` as `ait demo-agent --help` tells them.
-pub(crate) fn stand_in<'a>(flags: &[&'a str]) -> Vec<&'a str> {
-    let mut words = vec![AIT, "demo-agent"];
-    words.extend(flags);
-    words
 }
 
 #[track_caller]

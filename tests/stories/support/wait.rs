@@ -32,3 +32,32 @@ pub(crate) fn stays(what: &str, span: Duration, mut holds: impl FnMut() -> bool)
         std::thread::sleep(Duration::from_millis(20));
     }
 }
+
+/// Lets `span` go by: for crash stories, where the moment itself is what is varied, and for nothing else.
+pub(crate) fn moment(span: Duration) {
+    std::thread::sleep(span);
+}
+
+/// Small reproducible dice (xorshift), so that a crash story prints the seed it ran with.
+#[derive(Debug)]
+pub(crate) struct Dice(u64);
+
+impl Dice {
+    /// Dice from a seed.
+    pub(crate) fn new(seed: u64) -> Dice {
+        Dice(seed.max(1))
+    }
+
+    /// A number below `bound`.
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
+}
+
+/// How often a long story repeats: `few` by default, `all` with `AIT_TEST_FULL=1`.
+pub(crate) fn trials(few: usize, all: usize) -> usize {
+    if std::env::var_os("AIT_TEST_FULL").is_some_and(|value| value == "1") { all } else { few }
+}

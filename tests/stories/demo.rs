@@ -1,0 +1,96 @@
+//! `ait demo`: right from its first act to its last, in every terminal, and nothing is left.
+
+use std::time::Duration;
+
+use crate::support::tmux::Start;
+use crate::support::{AIT, Home, Ran, Tmux, proc, wait_until};
+
+/// The demo ends by itself in well under a minute; a loaded machine is given more.
+const WHOLE: Duration = Duration::from_secs(100);
+
+/// Its temporary folder lies in the story's, so that the story's own check finds what it leaves.
+fn stage(home: &Home) -> std::path::PathBuf {
+    let folder = home.root().join("t");
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+fn nothing_left(home: &Home, except: &[proc::Process]) {
+    let left: Vec<_> = std::fs::read_dir(stage(home)).unwrap().flatten().map(|entry| entry.path()).collect();
+    assert!(left.is_empty(), "folders left: {left:?}");
+    let left: Vec<String> = home
+        .processes()
+        .into_iter()
+        .filter(|process| !except.contains(process))
+        .filter(|process| !proc::command(process.pid).starts_with("sh"))
+        .map(|process| proc::command(process.pid))
+        .collect();
+    assert!(left.is_empty(), "processes left: {left:?}");
+}
+
+#[test]
+fn it_sees_everything_right_and_leaves_nothing() {
+    let home = Home::new();
+    let mut command = home.ait_command(["demo"]);
+    command.env("TMPDIR", stage(&home)).env("NO_COLOR", "1");
+    let ran = Ran::run(&mut command).ok();
+    let text = ran.text();
+    println!("{text}");
+    assert!(!text.contains('\x1b'), "no colour where none is wanted");
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "wrapped");
+    for words in
+        ["agent_crashed", "server_stopped", "server_crashed", "one write", "none is doubled", "setup"]
+    {
+        assert!(text.contains(words), "{words:?} is not told:\n{text}");
+    }
+    nothing_left(&home, &[]);
+    assert!(!home.store().exists(), "the user's own store is not touched");
+}
+
+#[test]
+fn it_fits_a_narrow_terminal() {
+    let home = Home::new();
+    let tmux = Tmux::start_with(&home, Start::default());
+    let folder = stage(&home);
+    let line = format!("TMPDIR='{}' '{AIT}' demo; echo ended with $?; exec sleep 1000000", folder.display());
+    let pane = tmux.session("narrow", &home.home(), &["sh", "-c", &line]);
+    tmux.ok(["resize-window", "-t", &pane.window, "-x", "34", "-y", "200"]);
+    let screen = wait_until("the demo to end", WHOLE, || {
+        let screen = tmux.ok(["capture-pane", "-p", "-S", "-", "-t", &pane.id]);
+        screen.contains("ended with").then_some(screen)
+    });
+    assert!(screen.contains("ended with 0"), "{screen}");
+    assert!(std::fs::read_dir(&folder).unwrap().next().is_none(), "folders left");
+}
+
+#[test]
+fn interrupted_it_leaves_nothing_either() {
+    for key in ["C-c", "kill"] {
+        let home = Home::new();
+        let tmux = Tmux::start_with(&home, Start::default());
+        let folder = stage(&home);
+        let line =
+            format!("TMPDIR='{}' '{AIT}' demo; echo ended with $?; exec sleep 1000000", folder.display());
+        let pane = tmux.session("demo", &home.home(), &["sh", "-c", &line]);
+        tmux.ok(["set-option", "-p", "-t", &pane.id, "remain-on-exit", "on"]);
+        let screen = || tmux.ok(["capture-pane", "-p", "-S", "-", "-t", &pane.id]);
+        wait_until("the third act", WHOLE, || screen().contains("an agent is killed").then_some(()));
+        if key == "C-c" {
+            tmux.ok(["send-keys", "-t", &pane.id, "C-c"]);
+        } else {
+            let demo = proc::children(pane.pid).into_iter().find(|p| proc::command(p.pid).ends_with(" demo"));
+            demo.expect("the demo runs").signal(rustix::process::Signal::TERM);
+        }
+        wait_until("the demo to be gone", WHOLE, || {
+            let gone = proc::children(pane.pid).iter().all(|p| !proc::command(p.pid).ends_with(" demo"));
+            (gone && std::fs::read_dir(&folder).unwrap().next().is_none()).then_some(())
+        });
+        let left: Vec<String> = home
+            .processes()
+            .into_iter()
+            .map(|process| proc::command(process.pid))
+            .filter(|line| line.contains("ait-demo-"))
+            .collect();
+        assert!(left.is_empty(), "processes left: {left:?}");
+    }
+}

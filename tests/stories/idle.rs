@@ -1,0 +1,78 @@
+//! Idle is idle: no system call, no fork, little memory, with fifty panes and fifty records.
+
+use std::fs;
+use std::process::Stdio;
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use crate::support::proc::{self, Process};
+use crate::support::run::Running;
+use crate::support::{Agent, DEADLINE, Home, Supervisor, Tmux, not_run, wait, wait_until};
+
+/// Resident memory of an idle supervisor, at most.
+const RESIDENT: u64 = 15 * 1024 * 1024;
+
+#[test]
+fn an_idle_supervisor_sleeps_in_the_kernel() {
+    let home = Home::new();
+    let tmux = Tmux::start(&home);
+    let supervisor = Supervisor::start(&home, &[&tmux]);
+    for window in 0..10 {
+        let first = Agent::start(&tmux, "main", &format!("window {window}"));
+        tmux.ok(["resize-window", "-t", &first.pane.window, "-x", "200", "-y", "60"]);
+        for _ in 0..4 {
+            first.beside(&tmux);
+            tmux.ok(["select-layout", "-t", &first.pane.window, "even-vertical"]);
+        }
+    }
+    supervisor.attached(&tmux);
+    supervisor.watching(&tmux, 50);
+    supervisor.settled(&tmux);
+    let watcher = supervisor.process();
+    let resident = watcher.resident().unwrap();
+    println!("resident: {resident} bytes");
+    assert!(resident <= RESIDENT, "{resident} bytes are resident");
+    if let Err(why) = proc::strace() {
+        not_run(&why);
+        return;
+    }
+    let client: Vec<Process> = proc::children(watcher.pid);
+    let page = tmux.ok(["list-panes", "-s", "-t", "=_ait", "-F", "#{pane_pid}"]);
+    let page = Process::of(page.trim().parse().unwrap()).unwrap();
+    assert_eq!(client.len(), 1, "one long-lived client and nothing else: {client:?}");
+    let watched: Vec<Process> = client.into_iter().chain([watcher, page]).collect();
+    wait_until("it to be quiet", Duration::from_secs(60), || {
+        calls(&home, &watched, Duration::from_secs(3)).is_empty().then_some(())
+    });
+    let seen = calls(&home, &watched, Duration::from_secs(60));
+    assert_eq!(seen, [""; 0], "system calls in 60 s");
+    assert_eq!(watcher.resident().map(|now| now <= RESIDENT), Some(true));
+    assert!(watched.iter().all(|process| process.alive()));
+}
+
+/// The system calls that `watched` finish within `span`; the one each thread sleeps in is not among them.
+fn calls(home: &Home, watched: &[Process], span: Duration) -> Vec<String> {
+    let trace = home.root().join("trace");
+    let _ = fs::remove_file(&trace);
+    let mut command = home.command("strace");
+    command.args(["-f", "-qq", "-o"]).arg(&trace);
+    for process in watched {
+        command.args(["-p", &process.pid.to_string()]);
+    }
+    let mut strace = Running::start(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()));
+    wait_until("strace to be attached", DEADLINE, || {
+        let traced = |process: &Process| {
+            let status = fs::read_to_string(format!("/proc/{}/status", process.pid)).unwrap_or_default();
+            status.lines().any(|line| line.strip_prefix("TracerPid:").is_some_and(|pid| pid.trim() != "0"))
+        };
+        watched.iter().all(traced).then_some(())
+    });
+    let tracer = strace.process();
+    wait::stays("strace runs", span, || tracer.alive());
+    tracer.signal(Signal::INT);
+    strace.join(DEADLINE);
+    let text = fs::read_to_string(&trace).unwrap_or_default();
+    // a call that is only slept in has no result before strace lets go
+    text.lines().filter(|line| line.contains(" = ")).map(str::to_owned).collect()
+}
