@@ -66,7 +66,7 @@ fn a_wrapped_tmux_is_for_the_program_under_test_only() {
     let home = Home::new();
     let tmux = Tmux::start(&home);
     home.wrap_tmux("echo 'lost server' >&2; exit 1");
-    let run = || crate::support::Ran::run(&mut home.command("sh").args(["-c", "tmux -V"]));
+    let run = || crate::support::Ran::run(home.command("sh").args(["-c", "tmux -V"]));
     assert_eq!(run().code(1).errors(), "lost server");
     assert_eq!(tmux.format("main:", "#{session_name}"), "main");
     home.unwrap_tmux();

@@ -75,9 +75,43 @@ fn a_server_stopped_for_ten_seconds_changes_nothing() {
     let mut generations = Generations::of(&fleet.home);
     assert!(fleet.tmux.server().signal(Signal::STOP));
     wait::stays("nothing retired, lost or started", Duration::from_secs(10), || fleet.nothing_happened());
-    assert_eq!(generations.count(), 0, "and nothing written");
+    assert!(!fleet.unknown().is_empty(), "status says unknown, and why");
+    assert!(fleet.nothing_happened());
+    assert_eq!(generations.count(), 0, "nothing written");
     fleet.tmux.server().signal(Signal::CONT);
     fleet.heals();
+}
+
+#[test]
+fn a_death_on_a_stopped_server_waits_for_its_answer() {
+    let fleet = Fleet::new();
+    let mut generations = Generations::of(&fleet.home);
+    assert!(fleet.tmux.server().signal(Signal::STOP));
+    assert!(fleet.agents[0].pane.process().signal(Signal::KILL));
+    fleet.unknown();
+    assert!(fleet.nothing_happened(), "no answer, no verdict");
+    assert_eq!(generations.count(), 0, "nothing written");
+    fleet.tmux.server().signal(Signal::CONT);
+    fleet.home.until_lost(&fleet.agents[0].id, "agent_crashed");
+    fleet.home.all_live(&[&fleet.agents[1], &fleet.agents[2]]);
+}
+
+#[test]
+fn a_server_that_is_stopped_and_then_killed_is_one_loss() {
+    let fleet = Fleet::new();
+    let mut generations = Generations::of(&fleet.home);
+    assert!(fleet.tmux.server().signal(Signal::STOP));
+    for agent in &fleet.agents {
+        agent.pane.process().signal(Signal::KILL);
+    }
+    fleet.unknown();
+    assert!(fleet.nothing_happened());
+    fleet.tmux.kill(Signal::KILL);
+    for agent in &fleet.agents {
+        fleet.home.until_lost(&agent.id, "server_crashed");
+    }
+    assert_eq!(generations.count(), 1, "one write");
+    assert!(fleet.home.archived().is_empty());
 }
 
 #[test]
