@@ -116,11 +116,10 @@ impl Home {
     }
 
     /// The words of a stand-in agent that goes by a provider's name; `flags` as `ait demo-agent --help` tells them.
-    pub(crate) fn stand_in(&self, flags: &[&str]) -> Vec<String> {
-        let mut words =
-            vec![self.bin().join("claude").to_string_lossy().into_owned(), "demo-agent".to_owned()];
-        words.extend(flags.iter().map(|flag| (*flag).to_owned()));
-        words
+    pub(crate) fn stand_in<'a>(&self, flags: &[&'a str]) -> Vec<&'a str> {
+        // leaked: a few bytes a story, for words that can be given on like any others
+        let program: &'static str = self.bin().join("claude").to_string_lossy().into_owned().leak();
+        [program, "demo-agent"].into_iter().chain(flags.iter().copied()).collect()
     }
 
     /// Writes an executable script into the folder that stands first on PATH.

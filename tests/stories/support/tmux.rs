@@ -162,17 +162,11 @@ impl Tmux {
 
     /// Opens a window named `name` in `session` without selecting it.
     #[track_caller]
-    pub(crate) fn window(
-        &self,
-        session: &str,
-        name: &str,
-        folder: &Path,
-        command: &[impl AsRef<str>],
-    ) -> Pane {
+    pub(crate) fn window(&self, session: &str, name: &str, folder: &Path, command: &[&str]) -> Pane {
         let session = format!("={session}:");
         let folder = folder.to_string_lossy();
         let mut words = vec!["new-window", "-d", "-P", "-F", PANE, "-t", &session, "-n", name, "-c", &folder];
-        words.extend(command.iter().map(AsRef::<str>::as_ref));
+        words.extend(command);
         Pane::parse(&self.ok(words))
     }
 
@@ -182,26 +176,26 @@ impl Tmux {
         let sessions = self.ok(["list-sessions", "-f", "#{!=:#{session_name},_ait}", "-F", "#{session_id}"]);
         let session = format!("{}:", sessions.lines().next().unwrap());
         let mut words = vec!["new-window", "-d", "-P", "-F", PANE, "-t", &session];
-        words.extend(command.iter().map(AsRef::<str>::as_ref));
+        words.extend(command);
         Pane::parse(&self.ok(words))
     }
 
     /// Splits `pane` without selecting the new one.
     #[track_caller]
-    pub(crate) fn split(&self, pane: &Pane, folder: &Path, command: &[impl AsRef<str>]) -> Pane {
+    pub(crate) fn split(&self, pane: &Pane, folder: &Path, command: &[&str]) -> Pane {
         let folder = folder.to_string_lossy();
         let mut words = vec!["split-window", "-d", "-P", "-F", PANE, "-t", &pane.id, "-c", &folder];
-        words.extend(command.iter().map(AsRef::<str>::as_ref));
+        words.extend(command);
         Pane::parse(&self.ok(words))
     }
 
     /// A detached session named `name` whose first pane runs `command`.
     #[track_caller]
-    pub(crate) fn session(&self, name: &str, folder: &Path, command: &[impl AsRef<str>]) -> Pane {
+    pub(crate) fn session(&self, name: &str, folder: &Path, command: &[&str]) -> Pane {
         let folder = folder.to_string_lossy();
         let mut words =
             vec!["new-session", "-d", "-P", "-F", PANE, "-s", name, "-x", "200", "-y", "50", "-c", &folder];
-        words.extend(command.iter().map(AsRef::<str>::as_ref));
+        words.extend(command);
         Pane::parse(&self.ok(words))
     }
 
