@@ -14,8 +14,9 @@ use super::{DEADLINE, Home, Tmux, wait_until};
 /// A running `ait supervise`.
 #[derive(Debug)]
 pub(crate) struct Supervisor {
-    home: Home,
+    // ended before the home looks for what is left
     running: Running,
+    home: Home,
 }
 
 impl Supervisor {
