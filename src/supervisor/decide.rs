@@ -86,7 +86,8 @@ impl Supervisor {
                 record.ait.server.as_ref().is_some_and(|e| !e.started.is_empty() && !e.boot_id.is_empty());
             let known = named
                 && !process.started.is_empty()
-                && record.agent_process().is_some_and(|agent| !agent.started.is_empty());
+                && record.ait.agent.as_ref().is_some_and(|agent| !agent.started.is_empty())
+                && record.ait.host.is_some();
             if !known && self.examined.get(&record.id) != Some(&process.pid) {
                 looks.push((record.id, tmux_control::PaneId(pane.0), process.pid));
             }
@@ -423,7 +424,6 @@ impl Supervisor {
             }
         };
         for (told, result) in told.into_iter().zip(results) {
-            self.found.remove(&told.record);
             self.stripped.remove(&told.record);
             self.layouts.remove(&told.record);
             match result {
@@ -503,6 +503,12 @@ fn follow(
     what.map(|what| (follow, what))
 }
 
+/// Whether the record lacks a part of what was found: what came while another write of it was under way stays wanted.
+pub(super) fn lacks(record: &Record, found: &Examined, boot_id: &str) -> bool {
+    enrichment(record, found, boot_id) != Ours::default()
+        || record.location.process().is_some_and(|process| process.started.is_empty())
+}
+
 /// The parts of what was found that the record lacks.
 fn enrichment(record: &Record, found: &Examined, boot_id: &str) -> Ours {
     let known = &record.ait;
@@ -518,7 +524,7 @@ fn enrichment(record: &Record, found: &Examined, boot_id: &str) -> Ours {
             unknown: Default::default(),
         });
     }
-    if known.agent.as_ref().is_none_or(|agent| agent.started.is_empty()) {
+    if known.agent.as_ref().is_none_or(|agent| agent.started.is_empty()) || known.host.is_none() {
         ours.agent = Some(found.agent.clone());
         ours.host = Some(match &found.shell {
             None => Host::Pane,

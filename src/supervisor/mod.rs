@@ -373,7 +373,10 @@ impl Supervisor {
         self.dying.retain(|id, _| live.contains(id));
         self.closed.retain(|id| live.contains(id));
         self.layouts.retain(|id, _| live.contains(id));
-        self.found.retain(|id, _| live.contains(id));
+        self.found.retain(|id, found| {
+            let mut lacking = records.iter().filter(|record| record.id == *id);
+            live.contains(id) && lacking.any(|record| decide::lacks(record, found, &self.start.boot_id))
+        });
         self.examined.retain(|id, pid| {
             records
                 .iter()
