@@ -110,13 +110,14 @@ impl<'a> Play<'a> {
         })
         .await?;
         self.agents[0].window = "checkout".to_owned();
-        self.source(&record).await
+        self.source(&record, "renamed").await
     }
 
     /// One agent is killed by a signal; it is kept as lost.
     pub(super) async fn crash_one(&mut self) -> Result<(), Wrong> {
         self.act("an agent is killed")?;
-        let Agent { record, process, .. } = self.agents[2].clone();
+        let Agent { record, pane, process, .. } = self.agents[2].clone();
+        self.kept(&pane).await?;
         let begun = Instant::now();
         kill(&process, Signal::KILL)?;
         self.did("SIGKILL to the agent in `drafts`")?;
@@ -127,7 +128,7 @@ impl<'a> Play<'a> {
         })
         .await?;
         self.others_live(&[&record])?;
-        self.source(&record).await
+        self.source(&record, "lost").await
     }
 
     /// A pane is split, an agent works in it, the pane is closed.
@@ -154,7 +155,7 @@ impl<'a> Play<'a> {
         .await?;
         let crashed = self.agents[2].record.clone();
         self.others_live(&[&crashed])?;
-        self.source(&id).await
+        self.source(&id, "ended").await
     }
 
     /// `kill-server`.
@@ -371,6 +372,23 @@ impl<'a> Play<'a> {
         }
     }
 
+    /// Waits until the supervisor keeps the pane's end readable; before that a death leaves no status behind.
+    async fn kept(&self, pane: &str) -> Result<(), Wrong> {
+        let begun = Instant::now();
+        while self.stage.tmux(&["show-options", "-p", "-v", "-t", pane, "remain-on-exit"]).await? != "on" {
+            if begun.elapsed() > PATIENCE {
+                return Err(Wrong::NotSeen {
+                    what: format!("`remain-on-exit` on pane {pane}"),
+                    span: PATIENCE,
+                    instead: self.book()?.summary(),
+                });
+            }
+            // tmux tells of no option's change
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        Ok(())
+    }
+
     /// The whole fleet is lost for `cause` in one write, and nothing was archived.
     async fn fleet_lost(
         &mut self,
@@ -438,8 +456,8 @@ impl<'a> Play<'a> {
         })
     }
 
-    /// Shows what the supervisor says of the latest happening to `record`.
-    async fn source(&mut self, record: &str) -> Result<(), Wrong> {
+    /// Shows where the supervisor knows from that `what` happened to `record`.
+    async fn source(&mut self, record: &str, what: &str) -> Result<(), Wrong> {
         let happening = self
             .report_until("the supervisor to tell of it", |report| {
                 let told = report.recent.iter().rev();
