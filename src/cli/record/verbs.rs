@@ -188,10 +188,10 @@ pub(super) enum VerbArgs {
 #[derive(Debug, clap::Args)]
 pub(super) struct UpsertArgs {
     /// The project's root
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true)]
     root: PathBuf,
     /// The window's name
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true)]
     window: String,
     #[command(flatten)]
     at: At,
@@ -199,25 +199,25 @@ pub(super) struct UpsertArgs {
     #[arg(long)]
     id: Option<RecordId>,
     /// The session's name
-    #[arg(long, default_value = "")]
+    #[arg(long, default_value = "", allow_hyphen_values = true)]
     session: String,
     /// The provider's session id
-    #[arg(long, default_value = "")]
+    #[arg(long, default_value = "", allow_hyphen_values = true)]
     session_id: String,
     /// Clear a stored session id and transcript
     #[arg(long)]
     clear_session_id: bool,
     /// The conversation's file
-    #[arg(long, default_value = "")]
+    #[arg(long, default_value = "", allow_hyphen_values = true)]
     transcript: String,
     /// agent/model
-    #[arg(long, default_value = "")]
+    #[arg(long, default_value = "", allow_hyphen_values = true)]
     agent_string: String,
     /// What it works on
-    #[arg(long, default_value = "")]
+    #[arg(long, default_value = "", allow_hyphen_values = true)]
     operation: String,
     /// The task
-    #[arg(long, default_value = "")]
+    #[arg(long, default_value = "", allow_hyphen_values = true)]
     task_id: String,
     /// The restore this acknowledges
     #[arg(long, requires = "nonce")]
