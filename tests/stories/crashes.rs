@@ -152,6 +152,7 @@ fn a_paused_supervisor_catches_up() {
     let two = Agent::start(&tmux, "main", "two");
     let three = Agent::start(&tmux, "main", "three");
     supervisor.watching(&tmux, 3);
+    supervisor.knows(&tmux, &[&one, &two, &three]);
     supervisor.process().signal(Signal::STOP);
     for turn in 0..200 {
         tmux.ok(["rename-window", "-t", &one.pane.window, &format!("name {turn}")]);

@@ -30,6 +30,7 @@ impl Scene {
     fn agent(&self, session: &str) -> Agent {
         let agent = Agent::start(&self.tmux, session, "worker");
         self.supervisor.watching(&self.tmux, 2);
+        self.supervisor.knows(&self.tmux, &[&agent]);
         agent
     }
 
@@ -108,6 +109,7 @@ fn an_exit_in_a_split_is_archived_with_its_status() {
     let agent = scene.agent("other");
     let split = agent.beside(&scene.tmux);
     scene.supervisor.watching(&scene.tmux, 3);
+    scene.supervisor.knows(&scene.tmux, &[&split]);
     split.told(&scene.tmux, "exit 9");
     let line = scene.ended(&split);
     assert!(says_status(&line, 9), "{line:#}");
@@ -159,6 +161,7 @@ fn a_death_by_signal_in_a_split_is_a_loss() {
     let agent = scene.agent("other");
     let split = agent.beside(&scene.tmux);
     scene.supervisor.watching(&scene.tmux, 3);
+    scene.supervisor.knows(&scene.tmux, &[&split]);
     split.pane.process().signal(Signal::KILL);
     scene.lost(&split, "agent_crashed");
     scene.home.all_live(&[&agent]);
@@ -177,7 +180,7 @@ fn an_agent_below_a_shell_ends_and_the_shell_stays() {
     for signal in [None, Some(Signal::KILL)] {
         let scene = Scene::new("");
         let root = scene.home.project("alpha");
-        let shell = scene.tmux.window("other", "typed", &root, &["sh"]);
+        let shell = scene.tmux.window("other", "typed", &root, &["sh", "-i"]);
         let line = scene.home.stand_in(&[]).join(" ");
         scene.tmux.ok(["send-keys", "-t", &shell.id, "-l", &line]);
         scene.tmux.ok(["send-keys", "-t", &shell.id, "Enter"]);

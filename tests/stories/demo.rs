@@ -53,13 +53,19 @@ fn it_fits_a_narrow_terminal() {
     let tmux = Tmux::start_with(&home, Start::default());
     let folder = stage(&home);
     let line = format!("TMPDIR='{}' '{AIT}' demo; echo ended with $?; exec sleep 1000000", folder.display());
-    let pane = tmux.session("narrow", &home.home(), &["sh", "-c", &line]);
+    let go = "read go; ".to_owned() + &line;
+    let pane = tmux.session("narrow", &home.home(), &["sh", "-c", &go]);
     tmux.ok(["resize-window", "-t", &pane.window, "-x", "34", "-y", "200"]);
+    tmux.ok(["send-keys", "-t", &pane.id, "go", "Enter"]);
     let screen = wait_until("the demo to end", WHOLE, || {
         let screen = tmux.ok(["capture-pane", "-p", "-S", "-", "-t", &pane.id]);
         screen.contains("ended with").then_some(screen)
     });
     assert!(screen.contains("ended with 0"), "{screen}");
+    assert!(screen.contains("  saw    six live records"), "{screen}");
+    assert!(screen.contains("\nnext: "), "{screen}");
+    let cut = |line: &&str| line.chars().count() == 34 && !line.contains('/');
+    assert_eq!(screen.lines().filter(cut).count(), 0, "lines break between words: {screen}");
     assert!(std::fs::read_dir(&folder).unwrap().next().is_none(), "folders left");
 }
 

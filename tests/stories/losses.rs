@@ -30,6 +30,7 @@ impl Fleet {
         }
         supervisor.watching(&tmux, agents.len() as u64);
         supervisor.settled(&tmux);
+        supervisor.knows(&tmux, &agents.iter().collect::<Vec<_>>());
         Fleet { home, tmux, supervisor, agents }
     }
 

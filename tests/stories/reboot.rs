@@ -51,6 +51,7 @@ fn shutdown(order: [Party; 3], slow: bool) {
     let fleet = [one, two, three];
     supervisor.watching(&tmux, 3);
     supervisor.settled(&tmux);
+    supervisor.knows(&tmux, &fleet.iter().collect::<Vec<_>>());
     let server = tmux.server();
     let processes: Vec<_> = fleet.iter().map(|agent| agent.pane.process()).collect();
     for party in order {

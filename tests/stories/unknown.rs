@@ -30,6 +30,7 @@ impl Fleet {
         let agents = vec![one, two, Agent::start(&tmux, "main", "three")];
         supervisor.watching(&tmux, 3);
         supervisor.settled(&tmux);
+        supervisor.knows(&tmux, &agents.iter().collect::<Vec<_>>());
         Fleet { home, tmux, supervisor, agents }
     }
 

@@ -138,6 +138,7 @@ fn a_server_whose_last_user_session_ends_exits() {
         let agent = Agent::start(&tmux, "main", "agent");
         supervisor.attached(&tmux);
         supervisor.watching(&tmux, 1);
+        supervisor.knows(&tmux, &[&agent]);
         let server = tmux.server();
         if way == "exit" {
             for pane in tmux.panes().iter().filter(|pane| pane.id != agent.pane.id) {

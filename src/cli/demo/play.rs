@@ -18,6 +18,9 @@ use crate::process::{self, ProcessId, Signal};
 /// How long an act waits for what it must see. Nothing is measured against it.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// How long without a write counts as settled.
+const QUIET: Duration = Duration::from_millis(700);
+
 /// Who plays: project, session and window; two of them share a window.
 const CAST: [(&str, &str); 6] = [
     ("shop", "cart"),
@@ -164,7 +167,7 @@ impl<'a> Play<'a> {
         let server = self.server().await?;
         let crashed = self.agents[2].record.clone();
         let before = self.book()?.archive.len();
-        let generation = self.eye.generations().await;
+        let generation = self.settled().await;
         let begun = Instant::now();
         self.stage.tmux(&["kill-server"]).await?;
         self.did("kill-server")?;
@@ -177,7 +180,7 @@ impl<'a> Play<'a> {
         self.act("the server is killed")?;
         let server = self.server().await?;
         let before = self.book()?.archive.len();
-        let generation = self.eye.generations().await;
+        let generation = self.settled().await;
         let begun = Instant::now();
         kill(&server, Signal::KILL)?;
         self.did("SIGKILL to the tmux server")?;
@@ -389,6 +392,13 @@ impl<'a> Play<'a> {
         Ok(())
     }
 
+    /// Waits until nothing was written for a while (the supervisor writes layouts late, since they come in bursts), and
+    /// gives the number of generations so far.
+    async fn settled(&mut self) -> u64 {
+        while let Ok(Ok(())) = tokio::time::timeout(QUIET, self.eye.blink()).await {}
+        self.eye.generations().await
+    }
+
     /// The whole fleet is lost for `cause` in one write, and nothing was archived.
     async fn fleet_lost(
         &mut self,
@@ -461,9 +471,7 @@ impl<'a> Play<'a> {
         let happening = self
             .report_until("the supervisor to tell of it", |report| {
                 let told = report.recent.iter().rev();
-                told.filter(|h| h.to_store_us.is_some())
-                    .find(|h| h.record.as_deref() == Some(record))
-                    .cloned()
+                told.filter(|h| h.what == what).find(|h| h.record.as_deref() == Some(record)).cloned()
             })
             .await?;
         let Happening { what, source, to_store_us, .. } = happening;

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::proc::Process;
 use super::run::Running;
-use super::{DEADLINE, Home, Tmux, wait_until};
+use super::{Agent, DEADLINE, Home, Tmux, wait_until};
 
 /// A running `ait supervise`.
 #[derive(Debug)]
@@ -95,6 +95,25 @@ impl Supervisor {
             let of = server_of(status, server)?;
             (of["state"]["is"] == "watching" && of["live"] == live).then_some(())
         });
+    }
+
+    /// Waits until the supervisor knows all there is to know of `agents`: what it found is written, their panes are
+    /// stamped, and the end of every pane that is the agent itself will be readable.
+    #[track_caller]
+    pub(crate) fn knows(&self, server: &Tmux, agents: &[&Agent]) {
+        for agent in agents {
+            wait_until("an agent to be known", DEADLINE, || {
+                let record = self.home.record(&agent.id)?;
+                let host = &record["ait"]["host"];
+                let options = server.ok(["show-options", "-p", "-t", &agent.pane.id]);
+                let stamped = options.lines().any(|line| line == format!("@aitask_record {}", agent.id));
+                let kept = options.lines().any(|line| line == "remain-on-exit on");
+                let kept_by_user = server.format(&agent.pane.id, "#{remain-on-exit}") != "off";
+                let readable = kept || kept_by_user || host["is"] == "shell" || host.get("shell").is_some();
+                (!host.is_null() && !record["ait"]["window_layout"].is_null() && stamped && readable)
+                    .then_some(())
+            });
+        }
     }
 
     /// Waits until everything tmux told before this call has been taken in: a rename of a window of ours, made after all
