@@ -109,7 +109,7 @@ impl Supervisor {
                 let stamped = options.lines().any(|line| line == format!("@aitask_record {}", agent.id));
                 let kept = options.lines().any(|line| line == "remain-on-exit on");
                 let kept_by_user = server.format(&agent.pane.id, "#{remain-on-exit}") != "off";
-                let readable = kept || kept_by_user || host["is"] == "shell" || host.get("shell").is_some();
+                let readable = kept || kept_by_user || host["kind"] == "shell";
                 (!host.is_null() && !record["ait"]["window_layout"].is_null() && stamped && readable)
                     .then_some(())
             });

@@ -14,6 +14,16 @@ use super::Home;
 use super::proc::Process;
 use super::run::Ran;
 
+/// The tmux binary under test, as it is called.
+pub(crate) fn binary() -> std::ffi::OsString {
+    real_binary().into_os_string()
+}
+
+/// The words of a stand-in agent under its own name; `Home::stand_in` gives one that goes by a provider's.
+pub(crate) fn stand_in<'a>(flags: &[&'a str]) -> Vec<&'a str> {
+    [super::AIT, "demo-agent"].into_iter().chain(flags.iter().copied()).collect()
+}
+
 /// The tmux binary under test, by its path: `AIT_TEST_TMUX`, else the first `tmux` on PATH.
 #[track_caller]
 pub(crate) fn real_binary() -> PathBuf {
