@@ -29,7 +29,6 @@ mod status;
 mod store;
 mod suite;
 mod support;
-mod tmux;
 mod together;
 mod unknown;
 mod untouched;
