@@ -15,7 +15,7 @@ use criterion::Criterion;
 /// Times one and the other in turn, so that a slow moment hits both.
 const ROUNDS: usize = 1_000;
 
-pub fn benches(criterion: &mut Criterion) {
+pub(crate) fn benches(criterion: &mut Criterion) {
     for count in [1_000, 10_000] {
         let base = tempfile::tempdir_in("/dev/shm").expect("a tmpfs at /dev/shm");
         let paths = Paths {

@@ -2,6 +2,7 @@
 //! another life than the record's, is unknown.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -31,9 +32,9 @@ impl Servers {
         let mut servers = Self::default();
         for epoch in records.filter_map(|record| record.ait.server.as_ref()) {
             let socket = PathBuf::from(&epoch.socket);
-            if !servers.seen.contains_key(&socket) {
-                let seen = runtime.block_on(list(&socket));
-                servers.seen.insert(socket, seen);
+            if let Entry::Vacant(unseen) = servers.seen.entry(socket) {
+                let seen = runtime.block_on(list(unseen.key()));
+                unseen.insert(seen);
             }
         }
         Ok(servers)
