@@ -21,18 +21,39 @@ struct Source {
     path: PathBuf,
     whole: String,
     code: String,
+    /// Only tests are built from it.
+    is_test: bool,
 }
 
 impl Source {
     fn new(path: impl Into<PathBuf>, whole: &str) -> Source {
-        let path = path.into();
-        let is_test = is_test(&path);
-        let code = whole
-            .lines()
-            .take_while(|line| !is_test && line.trim() != "#[cfg(test)]")
-            .map(|line| if line.trim_start().starts_with("//") { "" } else { line })
-            .fold(String::new(), |text, line| text + line + "\n");
-        Source { path, whole: whole.to_owned(), code }
+        let mut code = String::new();
+        let mut lines = whole.lines().peekable();
+        while let Some(line) = lines.next() {
+            if line.trim() == "#[cfg(test)]" {
+                match lines.next_if(|next| test_module(next).is_some()) {
+                    Some(_) => continue,
+                    None => break,
+                }
+            }
+            code += if line.trim_start().starts_with("//") { "" } else { line };
+            code.push('\n');
+        }
+        Source { path: path.into(), whole: whole.to_owned(), code, is_test: false }
+    }
+
+    /// The files that only tests are built from, as this one declares them: `#[cfg(test)]`, then `mod laws;`.
+    fn tests(&self) -> Vec<PathBuf> {
+        let lines: Vec<&str> = self.whole.lines().collect();
+        let declared = lines.windows(2).filter(|pair| pair[0].trim() == "#[cfg(test)]");
+        let folder = match self.path.file_stem().and_then(|stem| stem.to_str()) {
+            Some("mod" | "lib" | "main") | None => self.path.parent().unwrap().to_owned(),
+            Some(stem) => self.path.with_file_name(stem),
+        };
+        declared
+            .filter_map(|pair| test_module(pair[1]))
+            .map(|name| folder.join(format!("{name}.rs")))
+            .collect()
     }
 
     /// The top module it belongs to: `store` of `src/store/lock.rs`.
@@ -44,9 +65,9 @@ impl Source {
     }
 }
 
-/// Files that only tests are built from.
-fn is_test(path: &Path) -> bool {
-    path.file_stem().is_some_and(|stem| stem == "tests" || stem == "testing")
+/// The name in `mod name;`.
+fn test_module(line: &str) -> Option<&str> {
+    line.trim().rsplit_once("mod ")?.1.strip_suffix(';')
 }
 
 fn root() -> &'static Path {
@@ -65,6 +86,13 @@ fn sources(below: &str) -> Vec<Source> {
                 let text = fs::read_to_string(&path).unwrap();
                 all.push(Source::new(path.strip_prefix(root()).unwrap(), &text));
             }
+        }
+    }
+    let tests: Vec<PathBuf> = all.iter().flat_map(Source::tests).collect();
+    for source in &mut all {
+        if tests.contains(&source.path) {
+            source.is_test = true;
+            source.code.clear();
         }
     }
     all.sort_by(|one, other| one.path.cmp(&other.path));
@@ -303,7 +331,7 @@ fn against_the_rules(source: &Source) -> Vec<String> {
     if lines > 800 {
         say(format!("{lines} lines; split at 800"));
     }
-    if !source.whole.starts_with("//!") && !is_test(&source.path) {
+    if !source.whole.starts_with("//!") && !source.is_test {
         say("the first line says what the file is for (`//!`)".to_owned());
     }
     let spared =
@@ -372,6 +400,10 @@ fn a_broken_rule_is_seen() {
         let wrong = against_the_rules(&Source::new(path, text));
         assert!(wrong.len() == 1 && wrong[0].contains(complaint), "{text:?}: {wrong:?}");
     }
+    let after = "//! a\n#[cfg(test)]\nmod laws;\nfn f() { x.unwrap(); }";
+    assert_eq!(against_the_rules(&Source::new("src/a.rs", after)).len(), 1, "what stands behind is code");
+    assert_eq!(Source::new("src/a/mod.rs", after).tests(), [PathBuf::from("src/a/laws.rs")]);
+    assert_eq!(Source::new("src/a.rs", after).tests(), [PathBuf::from("src/a/laws.rs")]);
     let long = format!("//! a\n{}", "\n".repeat(801));
     assert_eq!(against_the_rules(&Source::new("src/a.rs", &long)).len(), 1);
     let tests = "//! a\n#[cfg(test)]\nmod tests { fn f() { x.unwrap(); panic!(); } }";
