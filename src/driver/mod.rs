@@ -26,7 +26,7 @@ use crate::process::{self, Opened, ProcessError};
 use crate::record::{ProcessId, RecordId, Stamp};
 use crate::store::{Files, Paths, Store, StoreError, Supervising, SupervisorLock, System, Taken};
 use crate::supervisor::{Action, Answer, Input, LastStop, LinkEvent, LinkId, Now, Start, Supervisor};
-use crate::tmux::OneShot;
+use crate::tmux::{OneShot, Probe, probe};
 use link::{Linked, Said, Word};
 use scribe::Job;
 use talk::{Door, Wish};
@@ -247,6 +247,7 @@ impl Driver {
                 touched = self.watcher.next() => self.touched(touched),
                 Some(wish) = ears.wishes.recv() => match wish {
                     Wish::Report(answer) => {
+                        self.look_who_listens();
                         self.hear(Instant::now(), Input::Check);
                         self.reports.push((Instant::now() + REPORT, answer));
                     }
@@ -477,6 +478,25 @@ impl Driver {
         }
     }
 
+    /// Looks who listens on the sockets that no client of ours is on.
+    fn look_who_listens(&mut self) {
+        let sockets: Vec<PathBuf> = self
+            .supervisor
+            .sockets()
+            .filter(|socket| !self.links.contains_key(*socket))
+            .map(Path::to_owned)
+            .collect();
+        for socket in sockets {
+            let pid = match probe(&socket) {
+                Probe::Listening(peer) => peer.pid,
+                Probe::NoSocket | Probe::Refused => None,
+                // nothing follows from it
+                Probe::Unknown(_) => continue,
+            };
+            self.hear(Instant::now(), Input::Listener { socket, pid });
+        }
+    }
+
     fn touched(&mut self, touched: Touched) {
         match touched {
             Touched::Path(path) if path == self.files.store || path == self.paths.store => {
@@ -487,6 +507,7 @@ impl Driver {
                 if in_folder && !path.extension().is_some_and(|ending| ending == "lock") {
                     let present = is_socket(&path);
                     self.hear(Instant::now(), Input::Socket { socket: path, present });
+                    self.look_who_listens();
                 }
             }
             Touched::All => {

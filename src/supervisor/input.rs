@@ -74,6 +74,13 @@ pub enum Input {
         /// Whether the file is there.
         present: bool,
     },
+    /// Who listens on a socket that no client of ours is on: a pid, or nobody. For the report; nothing is decided by it.
+    Listener {
+        /// Where.
+        socket: PathBuf,
+        /// Who.
+        pid: Option<i32>,
+    },
     /// A word of a control client.
     Link {
         /// Which server.

@@ -215,6 +215,12 @@ impl Supervisor {
                 self.news = true;
             }
             Input::Socket { socket, present } => self.socket_seen(socket, present),
+            Input::Listener { socket, pid } => {
+                if let Some(server) = self.servers.get_mut(&socket) {
+                    self.news |= server.listener != pid;
+                    server.listener = pid;
+                }
+            }
             Input::Link { socket, link, event } => self.hear(now, &socket, link, event),
             Input::Watching(process) => {
                 if let Some(watched @ Watched::Asked) = self.watched.get_mut(&process) {

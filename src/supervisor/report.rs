@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::server::{Link, Server};
-use super::{Now, Supervisor, Watched, Writing};
+use super::{Now, Supervisor, Writing};
 use crate::api::{EpochStatus, ServerState, ServerStatus, StatusReport, StoreStatus, SupervisorStatus};
 use crate::record::{Location, Record, Stamp, StateName};
 
@@ -64,6 +64,11 @@ impl Supervisor {
             let epoch = latest.ait.server.as_ref()?;
             Some(EpochStatus { pid: epoch.pid, started_at: epoch.started_at, boot_id: epoch.boot_id.clone() })
         };
+        // another life of it, which holds no record
+        let listening = || {
+            let pid = server.listener.filter(|_| up.is_none())?;
+            Some(EpochStatus { pid, started_at: None, boot_id: self.start.boot_id.clone() })
+        };
         ServerStatus {
             socket: socket.to_owned(),
             state: self.server_state(
@@ -72,7 +77,7 @@ impl Supervisor {
                 here().any(|record| record.location != Location::Gone),
                 &mut here(),
             ),
-            epoch: epoch.or_else(remembered),
+            epoch: epoch.or_else(listening).or_else(remembered),
             attached_since: up.map(|up| Stamp::from_unix(up.since_utc).to_string()),
             tmux_version: up.map(|up| up.identity.version.clone()),
             sessions: up.map_or(0, |up| up.world.sessions().count()),
@@ -100,14 +105,6 @@ impl Supervisor {
             Link::Up(_) | Link::Attaching { .. } if server.trouble.is_none() => ServerState::Attaching,
             Link::Leaving { .. } => ServerState::Attaching,
             Link::Up(_) | Link::Attaching { .. } | Link::Down | Link::Paused { .. } => {
-                let lives = |record: &Record| {
-                    record.ait.server.as_ref().is_some_and(|epoch| {
-                        matches!(
-                            self.watched.get(&epoch.process()),
-                            Some(Watched::Asked | Watched::Alive | Watched::Blind(_))
-                        )
-                    })
-                };
                 if held {
                     let why = server.trouble.clone().unwrap_or_else(|| "not attached".into());
                     let deleted = if server.present == Some(false) { "its socket was deleted; " } else { "" };
@@ -115,15 +112,12 @@ impl Supervisor {
                 }
                 let mut lost = None;
                 for record in here {
-                    if lives(record) {
-                        return ServerState::Idle;
-                    }
                     lost = lost.max(record.state.lost().map(|lost| (lost.at, lost.cause.word())));
                 }
-                match (server.present, lost) {
-                    (Some(true), None) => ServerState::Idle,
-                    (_, Some((_, cause))) => ServerState::Gone { cause: cause.into() },
-                    (Some(false) | None, None) => ServerState::Gone { cause: "none".into() },
+                match (server.listener, lost) {
+                    (Some(_), _) => ServerState::Idle,
+                    (None, Some((_, cause))) => ServerState::Gone { cause: cause.into() },
+                    (None, None) => ServerState::Gone { cause: "none".into() },
                 }
             }
         }

@@ -25,6 +25,8 @@ pub(super) struct Server {
     pub(super) explicit: bool,
     /// Whether the socket's file is there; `None` until somebody looked.
     pub(super) present: Option<bool>,
+    /// Who listened on it when somebody last looked.
+    pub(super) listener: Option<i32>,
     /// The control client.
     pub(super) link: Link,
     /// Failures to attach in a row.
