@@ -13,7 +13,9 @@ const ID: &str = "7c9e6679-7425-40de-944b-e07fc1f90ae7";
 /// A program called `name` that is our stand-in.
 fn agent(home: &Home, name: &str) -> PathBuf {
     let path = home.bin().join(name);
-    symlink(AIT, &path).unwrap();
+    if !path.exists() {
+        symlink(AIT, &path).unwrap();
+    }
     path
 }
 
@@ -100,6 +102,7 @@ fn an_exact_session_id_is_taken_and_no_prompt_is_kept() {
     let home = Home::new();
     let tmux = Tmux::start(&home);
     let shell = home.bin().join("claude");
+    std::fs::remove_file(&shell).unwrap();
     symlink("/bin/sh", &shell).unwrap();
     let words = [shell.to_str().unwrap(), "-c", "read x", "--session-id", ID, "a secret prompt"];
     let pane = tmux.window("main", "one", &home.project("alpha"), &words);

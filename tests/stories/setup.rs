@@ -107,7 +107,6 @@ fn the_agents_already_running_are_under_care_when_it_ends() {
     let _back = TakenBack(home.clone());
     let tmux = Tmux::start(&home);
     let program = home.bin().join("claude");
-    symlink(AIT, &program).unwrap();
     let pane = tmux.window("main", "w", &home.project("alpha"), &[program.to_str().unwrap(), "demo-agent"]);
     wait_until("the stand-in to draw", DEADLINE, || {
         tmux.ok(["capture-pane", "-p", "-t", &pane.id]).contains("waiting").then_some(())
