@@ -87,7 +87,8 @@ pub struct End<'a> {
 /// - [`finish`](Self::finish) is called once at the end of the stream, after the last `None`.
 ///
 /// The events depend on the bytes and the limits alone, never on the cuts. No event allocates, except a
-/// [`Fault::BadLine`]. Memory stays below the larger of the two limits plus what was pushed and not yet taken.
+/// [`Fault::BadLine`]. What is [`held`](Self::held) stays within the larger of the two limits and a guard's length, plus
+/// what was pushed and not yet taken; the buffer is at most a few times as large, and a large one is given back.
 #[derive(Debug)]
 pub struct Decoder {
     framer: Framer,

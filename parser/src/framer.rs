@@ -218,30 +218,23 @@ impl Framer {
     /// Called when the buffer holds no further line feed: keeps memory within the limits.
     fn drop_what_cannot_matter(&mut self) {
         let partial = self.buffer.len() - self.line;
-        let whole = match &mut self.open {
-            None => {
-                if self.skipped + partial as u64 <= self.limits.line as u64 {
-                    return;
-                }
-                self.skipped += partial as u64;
-                true
-            }
+        match &mut self.open {
+            None if self.skipped + partial as u64 <= self.limits.line as u64 => return,
+            None => {}
             // What may still become the closing guard is not yet body.
-            Some(open) if partial > LONGEST_GUARD || self.skipped > 0 => {
-                if !open.lost && self.buffer.len() - self.start <= self.limits.block {
+            Some(_) if partial <= LONGEST_GUARD && self.skipped == 0 => return,
+            Some(open) => {
+                let body = self.buffer.len() - self.start;
+                if !open.lost && body <= self.limits.block {
                     return;
                 }
                 open.lost = true;
-                open.dropped += (self.buffer.len() - self.start) as u64;
-                self.skipped += partial as u64;
-                true
+                open.dropped += body as u64;
             }
-            Some(_) => false,
-        };
-        if whole {
-            self.buffer.clear();
-            (self.start, self.line, self.scan) = (0, 0, 0);
         }
+        self.skipped += partial as u64;
+        self.buffer.clear();
+        (self.start, self.line, self.scan) = (0, 0, 0);
     }
 
     fn append(&mut self, bytes: &[u8]) {
