@@ -24,6 +24,7 @@ mod status;
 mod store;
 mod supervise;
 mod table;
+mod tether;
 
 use std::ffi::OsString;
 use std::future::Future;
@@ -73,6 +74,9 @@ enum Command {
     #[command(hide = true)]
     Hold(hold::Args),
     Supervise(supervise::Args),
+    /// Become the control client of a supervisor
+    #[command(hide = true)]
+    Tether(tether::Args),
 }
 
 impl Command {
@@ -88,6 +92,7 @@ impl Command {
             Self::Supervise(args) => supervise::run(args),
             Self::Record(args) => record::run(args),
             Self::Store(args) => store::run(args),
+            Self::Tether(args) => tether::run(args),
         }
     }
 }

@@ -2,8 +2,10 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::time::Duration;
 
 use nix::errno::Errno;
+use nix::libc;
 use nix::sys::event::{EvFlags, EventFilter, FilterFlag, KEvent, Kqueue};
 use rustix::process::kill_process;
 use tokio::io::Interest;
@@ -30,29 +32,7 @@ impl AsRawFd for Queue {
 impl Watch {
     /// Begins to watch. Must be called within a tokio runtime. The filter is set first and the start compared after.
     pub fn open(id: &ProcessId) -> Result<Opened, ProcessError> {
-        let failed = |errno: Errno| ProcessError::Watch { pid: id.pid, source: errno.into() };
-        if id.pid <= 0 {
-            return Err(ProcessError::NotAPid(id.pid));
-        }
-        let queue = Kqueue::new().map_err(failed)?;
-        let exit = KEvent::new(
-            id.pid as usize,
-            EventFilter::EVFILT_PROC,
-            EvFlags::EV_ADD,
-            FilterFlag::NOTE_EXIT,
-            0,
-            0,
-        );
-        match queue.kevent(&[exit], &mut [], None) {
-            Ok(_) => {}
-            Err(Errno::ESRCH) => return Ok(Opened::Gone),
-            Err(errno) => return Err(failed(errno)),
-        }
-        match liveness(id) {
-            Liveness::Alive => {}
-            Liveness::Gone => return Ok(Opened::Gone),
-            Liveness::Unknown => return Err(ProcessError::Unproven(id.pid)),
-        }
+        let Some(queue) = filter(id)? else { return Ok(Opened::Gone) };
         let queue = register(Queue(queue)).map_err(|source| ProcessError::Watch { pid: id.pid, source })?;
         Ok(Opened::Watching(Watch { id: id.clone(), queue }))
     }
@@ -82,6 +62,29 @@ impl Watch {
 )]
 fn register(queue: Queue) -> io::Result<AsyncFd<Queue>> {
     AsyncFd::with_interest(queue, Interest::READABLE)
+}
+
+/// Blocks until that process has died; returns at once when it is gone. For programs that do nothing else.
+pub fn await_death(id: &ProcessId) -> Result<(), ProcessError> {
+    await_within(id, None).map(drop)
+}
+
+/// The same for no longer than `span`; whether it has died.
+pub fn await_death_within(id: &ProcessId, span: Duration) -> Result<bool, ProcessError> {
+    let seconds = i64::try_from(span.as_secs()).unwrap_or(i64::MAX);
+    await_within(id, Some(libc::timespec { tv_sec: seconds, tv_nsec: span.subsec_nanos().into() }))
+}
+
+fn await_within(id: &ProcessId, span: Option<libc::timespec>) -> Result<bool, ProcessError> {
+    let Some(queue) = filter(id)? else { return Ok(true) };
+    let mut seen = [KEvent::new(0, EventFilter::EVFILT_PROC, EvFlags::empty(), FilterFlag::empty(), 0, 0)];
+    loop {
+        match queue.kevent(&[], &mut seen, span) {
+            Ok(count) => return Ok(count == 1),
+            Err(Errno::EINTR) => {}
+            Err(errno) => return Err(ProcessError::Watch { pid: id.pid, source: errno.into() }),
+        }
+    }
 }
 
 /// Sends a signal to that process. The system has no handle for this, so the start is compared just before.

@@ -34,10 +34,10 @@ use macos as system;
 pub use crate::record::{Liveness, ProcessId};
 pub use boot::{boot_age, boot_id, boot_time};
 #[cfg(target_os = "macos")]
-pub use kqueue::{Watch, signal};
+pub use kqueue::{Watch, await_death, await_death_within, signal};
 pub use peer::{Peer, peer};
 #[cfg(target_os = "linux")]
-pub use pidfd::{Watch, signal};
+pub use pidfd::{Watch, await_death, await_death_within, signal};
 pub use rustix::process::Signal;
 pub use tmux_env::{TmuxEnv, tmux_of};
 

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -50,6 +51,29 @@ impl Watch {
     /// Sends a signal to the watched process.
     pub fn signal(&self, signal: Signal) -> Result<Delivery, ProcessError> {
         send(self.fd.get_ref(), self.id.pid, signal)
+    }
+}
+
+/// Blocks until that process has died; returns at once when it is gone. For programs that do nothing else.
+pub fn await_death(id: &ProcessId) -> Result<(), ProcessError> {
+    await_within(id, None).map(drop)
+}
+
+/// The same for no longer than `span`; whether it has died.
+pub fn await_death_within(id: &ProcessId, span: Duration) -> Result<bool, ProcessError> {
+    let seconds = i64::try_from(span.as_secs()).unwrap_or(i64::MAX);
+    await_within(id, Some(Timespec { tv_sec: seconds, tv_nsec: span.subsec_nanos().into() }))
+}
+
+fn await_within(id: &ProcessId, span: Option<Timespec>) -> Result<bool, ProcessError> {
+    let Some(fd) = handle(id)? else { return Ok(true) };
+    let mut fds = [PollFd::new(&fd, PollFlags::IN)];
+    loop {
+        match poll(&mut fds, span.as_ref()) {
+            Ok(ready) => return Ok(ready == 1),
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(ProcessError::Watch { pid: id.pid, source: errno.into() }),
+        }
     }
 }
 
@@ -163,6 +187,23 @@ mod tests {
         assert_eq!(liveness(&id), Liveness::Alive, "the stranger was not hit");
         child.kill().unwrap();
         child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_program_can_wait_for_a_death_and_nothing_else() {
+        let (mut child, id) = sleeper();
+        let waiter = std::thread::spawn({
+            let id = id.clone();
+            move || await_death(&id)
+        });
+        assert_eq!(signal(&id, Signal::STOP).unwrap(), Delivery::Delivered);
+        assert!(!await_death_within(&id, Duration::from_millis(20)).unwrap(), "stopped is alive");
+        assert!(!waiter.is_finished());
+        child.kill().unwrap();
+        waiter.join().unwrap().unwrap();
+        child.wait().unwrap();
+        await_death(&id).unwrap();
+        assert!(await_death_within(&id, Duration::ZERO).unwrap());
     }
 
     #[test]

@@ -1,29 +1,39 @@
 //! Attaching: the hidden session, the first words, and what can go wrong.
 //!
-//! The client lives in a session of its own, never in one of the user's, and changes nothing of theirs. The order is that of
-//! the recipe in the design: what a plain process must ask before; one command line that makes or joins the session and ties
-//! its life to its clients; nothing written before tmux has closed the first block (R10).
+//! The client lives in a session of its own, never in one of the user's, and changes nothing of theirs. What a plain process
+//! must ask comes before; then one command line makes or joins the session; nothing is written before tmux has closed the first
+//! block (R10).
+//!
+//! What ties the session to our life is its only pane: `ait hold` ends once its owner is dead, and the session with it.
+//! `destroy-unattached` would do the same and crashes tmux 3.3a: while a control client is on its way out it no longer counts
+//! as attached, any other client that leaves in that moment makes the server destroy the session under it, and the server then
+//! looks at the destroyed session's current window (30 of 40 trials with six plain clients coming and going). It would also
+//! kill whatever of the user's had come into the session.
+//!
+//! What ties the client to our life is `ait tether`: the client dies with us and before the session. A client that outlives
+//! its session, since nobody drains it, crashes the server at its next heartbeat (3.3a: once in ten kills of the owner). For the
+//! same reason leaving means: the client is killed, then the session is let go.
 
-use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command as Process, Stdio};
+use std::process::Command as Process;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bstr::BString;
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use tmux_control::{Command, SessionId, Version};
 use tokio::sync::oneshot;
 
 use super::client::{Client, ReplyError, SendError};
-use super::identity::{BEFORE, Identity, Who, default_session, hold_pane, is_taken, own_panes, who};
+use super::identity::{
+    BEFORE, Identity, Who, close_when_done, default_session, hold_pane, is_taken, own_panes, who,
+};
 use super::queue::{Events, Shared};
-use super::stream::{Drain, Stream};
-use super::{HOLD_SESSION, OneShot, Unanswered, binary};
-use crate::process::identify;
+use super::stream::Stream;
+use super::{HOLD_SESSION, OneShot, Unanswered};
+use crate::process::{Liveness, ProcessId, identify, liveness, me};
 
 /// How long each step may take before the attempt is given up and its process ended.
 const STEP: Duration = Duration::from_secs(5);
@@ -74,26 +84,30 @@ pub enum AttachError {
 }
 
 impl Client {
-    /// Attaches a control client to the server on a socket. `hold` is the absolute path of the `ait` that runs in the hidden
+    /// Attaches a control client to a server, with the program and on the socket of `server`. `hold` is the absolute path of the `ait` that runs in the hidden
     /// session. Must be called within a tokio runtime; takes milliseconds, and no longer than a few times 5 s on a server
     /// that does not answer. Giving up half-way leaves nothing behind.
     ///
     /// # Errors
     /// There is no client; see [`AttachError`].
-    pub async fn attach(socket: &Path, hold: &Path) -> Result<(Client, Events), AttachError> {
+    pub async fn attach(server: &OneShot, hold: &Path) -> Result<(Client, Events), AttachError> {
+        let socket = server.socket();
         if !hold.is_absolute() || hold.as_os_str().as_bytes().ends_with(b";") {
             return Err(AttachError::HoldProgram(hold.to_owned()));
         }
-        let before = OneShot::new(socket)?.deadline(STEP).run(BEFORE).await?;
+        let before = tokio::time::timeout(STEP, settled(&server.clone().deadline(STEP)))
+            .await
+            .unwrap_or_else(|_| Err(lost(socket, "the hidden session of an earlier life does not go")))?;
         let default_session =
             default_session(&before).ok_or_else(|| lost(socket, "no answer before the attach"))?;
-        // joining sets an option on the session that ends it when we leave: it must be ours before
+        // a session of the user's is none of ours to be in, whatever its name
         if is_taken(&before) && hold_pane(&before).is_none() {
             return Err(AttachError::NotOurs { socket: socket.to_owned() });
         }
 
         let (attached, first_block) = oneshot::channel();
-        let client = start(socket, hold, attached)?;
+        let owner = me().map_err(|error| lost(socket, &error.to_string()))?;
+        let client = start(server, hold, &owner, attached)?;
         match tokio::time::timeout(STEP, first_block).await {
             Ok(Ok(Ok(()))) => {}
             Ok(Ok(Err(words))) => return Err(AttachError::Refused { socket: socket.to_owned(), words }),
@@ -104,6 +118,29 @@ impl Client {
         tokio::time::timeout(STEP, client.introduce(socket, default_session))
             .await
             .unwrap_or_else(|_| Err(timeout(socket)))
+    }
+}
+
+/// What is to be known before the attach, once no hidden session is on its way out: one that is joined then takes the new
+/// client along, and on 3.3a now and then the server.
+async fn settled(server: &OneShot) -> Result<Vec<u8>, AttachError> {
+    loop {
+        let answer = server.run(BEFORE).await?;
+        match hold_pane(&answer) {
+            Some((pane, pid)) if identify(pid).is_none_or(|id| liveness(&id) == Liveness::Gone) => {
+                // the user keeps dead panes, and its owner had no time to except this one
+                let pane = pane.to_string();
+                match server
+                    .run(["if-shell", "-F", "-t", &pane, "#{pane_dead}", &format!("kill-pane -t {pane}")])
+                    .await
+                {
+                    // gone meanwhile is what is waited for
+                    Ok(_) | Err(Unanswered::Refused { .. }) => {}
+                    Err(other) => return Err(other.into()),
+                }
+            }
+            _ => return Ok(answer),
+        }
     }
 }
 
@@ -126,7 +163,11 @@ impl Started {
         let server = identify(who.pid);
         self.ask(socket, &Command::new("refresh-client").args(["-B", HEARTBEAT])).await?;
         let panes = self.ask(socket, &own_panes(who.session)).await?;
-        let hold = hold_pane(&panes).ok_or_else(|| AttachError::NotOurs { socket: socket.to_owned() })?;
+        let (hold, pid) =
+            hold_pane(&panes).ok_or_else(|| AttachError::NotOurs { socket: socket.to_owned() })?;
+        let holder = identify(pid).ok_or_else(|| lost(socket, "the hidden pane is not to be seen"))?;
+        // whatever the user has set for theirs, this pane must go when its process does
+        self.ask(socket, &close_when_done(hold)).await?;
         let identity = Identity {
             server,
             pid: who.pid,
@@ -139,7 +180,7 @@ impl Started {
             client: who.client,
             default_session,
         };
-        self.shared.lock().open(identity.clone());
+        self.shared.lock().open(identity.clone(), holder);
         let events = Events::new(Arc::clone(&self.shared));
         Ok((Client { shared: self.shared, identity, waker: Mutex::new(self.waker) }, events))
     }
@@ -167,43 +208,33 @@ impl Started {
     }
 }
 
-/// Starts `tmux -C` and the thread that drains it. Every word is an argument of its own; no shell reads any of them.
+/// Starts `tmux -C` on a thread of its own that drains it. Every word is an argument of its own; no shell reads any of them.
 fn start(
-    socket: &Path,
+    server: &OneShot,
     hold: &Path,
+    owner: &ProcessId,
     attached: oneshot::Sender<Result<(), BString>>,
 ) -> Result<Started, AttachError> {
-    let binary = binary()?;
-    let failed = |source| AttachError::Start { binary: binary.clone(), source };
-    let (wake, waker) = io::pipe().map_err(failed)?;
-    let drain = Drain::start().map_err(failed)?;
-    let mut child = Process::new(&binary)
+    let failed = |source| AttachError::Start { binary: server.binary().to_owned(), source };
+    let owner = format!("{}:{}", owner.pid, owner.started);
+    let mut command = Process::new(hold);
+    command
+        .args(["tether", "--owner", &owner, "--"])
+        .arg(server.binary())
         .args(["-u", "-N", "-S"])
-        .arg(socket)
+        .arg(server.socket())
         .args(["-C", "new-session", "-A", "-E", "-s", HOLD_SESSION, "-x", "80", "-y", "24"])
         .args(["-f", "no-output,ignore-size"])
-        .args([hold.as_os_str(), OsStr::new("hold")])
-        .args([";", "set-option", "-t", &format!("={HOLD_SESSION}:"), "destroy-unattached", "on"])
+        .arg(hold)
+        .args(["hold", "--owner", &owner, "--client", "{client}"])
         .env_remove("TMUX")
         .env_remove("TMUX_PANE")
         // the session's working directory must not hold a mount of the user's
         .current_dir("/")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
         // a key pressed at the terminal of `ait supervise` is for us to act upon, not for this process
-        .process_group(0)
-        .spawn()
-        .map_err(failed)?;
-    let (Some(stdin), Some(stdout), Some(stderr)) =
-        (child.stdin.take(), child.stdout.take(), child.stderr.take())
-    else {
-        return Err(failed(io::Error::other("a pipe is missing")));
-    };
-    // writing must never wait for a server that reads nothing; should this fail, it only waits
-    let _ = fcntl_getfl(&stdin).and_then(|flags| fcntl_setfl(&stdin, flags | OFlags::NONBLOCK));
-    let shared = Shared::new(stdin, attached);
-    drain.take(Stream { child, stdout, stderr, wake, shared: Arc::clone(&shared) });
+        .process_group(0);
+    let (wake, waker) = io::pipe().map_err(failed)?;
+    let shared = Stream::start(command, wake, attached).map_err(failed)?;
     Ok(Started { shared, waker })
 }
 

@@ -11,8 +11,9 @@ use super::guarded::Dispatch;
 use super::identity::Identity;
 use super::queue::{Asker, Ended, Shared};
 
-/// A control client, attached to the hidden session. [`Client::attach`] makes one. Dropping it detaches it: its process ends
-/// and is reaped, the hidden session goes with it, and its [`Events`](super::Events) end with `Ended`.
+/// A control client, attached to the hidden session. [`Client::attach`] makes one. Dropping it ends the hidden session and with
+/// it the client, whose process is reaped; its [`Events`](super::Events) then end with `Ended`. Where two supervisors share a
+/// server they share the session: the other one's client ends too, and attaches again.
 #[derive(Debug)]
 pub struct Client {
     pub(super) shared: Arc<Shared>,

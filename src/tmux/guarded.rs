@@ -99,7 +99,9 @@ pub struct Guard {
 impl Guard {
     /// This pane, in this life of the server.
     pub fn new(pane: PaneId, epoch: Epoch) -> Guard {
+        // `if-shell` goes on without a target when the pane is gone: it must say itself that it is this one
         let tests = vec![
+            format!("#{{==:#{{pane_id}},{pane}}}"),
             format!("#{{==:#{{pid}},{}}}", epoch.pid),
             format!("#{{==:#{{start_time}},{}}}", epoch.started_at),
         ];
@@ -431,8 +433,8 @@ mod tests {
         let dispatch = kill_dead_pane(guard(), "0a1b2c3d".parse().unwrap(), token());
         assert_eq!(
             line(&dispatch.command()),
-            "if-shell -F -t %5 '#{&&:#{==:#{pid},12},#{&&:#{==:#{start_time},34},\
-             #{&&:#{==:#{@aitask_record},0a1b2c3d},#{pane_dead}}}}' \
+            "if-shell -F -t %5 '#{&&:#{==:#{pane_id},%5},#{&&:#{==:#{pid},12},#{&&:#{==:#{start_time},34},\
+             #{&&:#{==:#{@aitask_record},0a1b2c3d},#{pane_dead}}}}}' \
              'kill-pane -t %5 ; display-message -p T:abc' 'display-message -p N:abc'\n"
         );
     }

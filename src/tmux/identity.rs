@@ -37,7 +37,7 @@ pub struct Identity {
 }
 
 /// A pane, its session and what was started in it.
-const HOLDS: &str = "H\t#{pane_id}\t#{session_name}\t#{=4096:pane_start_command}";
+const HOLDS: &str = "H\t#{pane_id}\t#{pane_pid}\t#{session_name}\t#{=4096:pane_start_command}";
 
 /// What a plain process asks before the client attaches: the default target, and whether our session's name is taken.
 pub(super) const BEFORE: [&str; 8] =
@@ -52,8 +52,8 @@ pub(super) fn default_session(answer: &[u8]) -> Option<Option<SessionId>> {
 pub(super) fn is_taken(answer: &[u8]) -> bool {
     answer
         .lines()
-        .filter_map(|line| fields::<3>(line, b"H"))
-        .any(|[_, session, _]| session == HOLD_SESSION.as_bytes())
+        .filter_map(|line| fields::<4>(line, b"H"))
+        .any(|[_, _, session, _]| session == HOLD_SESSION.as_bytes())
 }
 
 /// The first question of an attached client.
@@ -91,20 +91,25 @@ pub(super) fn own_panes(session: SessionId) -> Command {
     Command::new("list-panes").args(["-s", "-t", &session.to_string(), "-F", HOLDS])
 }
 
-/// The pane that holds the session: the oldest that was started with `hold`. Others may have come to be there, older ones
-/// too, by commands without a target. `None` when the session is not ours at all.
-pub(super) fn hold_pane(answer: &[u8]) -> Option<PaneId> {
+/// The pane that holds the session, and the process tmux started in it: the oldest that was started with `hold`. Others may
+/// have come to be there, older ones too, by commands without a target. `None` when the session is not ours at all.
+pub(super) fn hold_pane(answer: &[u8]) -> Option<(PaneId, i32)> {
     answer
         .lines()
-        .filter_map(|line| fields::<3>(line, b"H"))
-        .filter(|[_, session, command]| *session == HOLD_SESSION.as_bytes() && holds(command))
-        .filter_map(|[pane, _, _]| PaneId::parse(pane))
+        .filter_map(|line| fields::<4>(line, b"H"))
+        .filter(|[_, _, session, command]| *session == HOLD_SESSION.as_bytes() && holds(command))
+        .filter_map(|[pane, pid, _, _]| Some((PaneId::parse(pane)?, number(pid)?)))
         .min()
+}
+
+/// Lets the pane go when its process ends, whatever the user has set for theirs.
+pub(super) fn close_when_done(hold: PaneId) -> Command {
+    Command::new("set-option").args(["-p", "-t", &hold.to_string(), "remain-on-exit", "off"])
 }
 
 /// tmux quotes what it prints of a command, and how differs by version.
 fn holds(command: &[u8]) -> bool {
-    command.trim_end_with(|c| c == '"' || c == '\'').ends_with(b"hold")
+    command.find(b"hold").is_some_and(|at| command[at..].find(b"--owner").is_some())
 }
 
 /// The `N` fields behind the letter, of the first line that begins with it; the last keeps its tabs.
@@ -125,16 +130,17 @@ mod tests {
 
     #[test]
     fn the_hold_is_found_among_strangers() {
-        let answer = b"H\t%0\t_ait\tvim\nH\t%7\t_ait\t\"/opt/a b/ait\" hold\nH\t%9\t_ait\texec /x/ait hold\nH\t%1\t_ait\n";
-        assert_eq!(hold_pane(answer), Some(PaneId(7)));
-        assert_eq!(hold_pane(b"H\t%7\tother\t/x/ait hold\n"), None);
+        let answer = b"H\t%0\t10\t_ait\tvim hold\nH\t%7\t17\t_ait\t\"/opt/a b/ait\" hold --owner 1:2\n\
+                       H\t%9\t19\t_ait\t\"/x/ait hold --owner 3:4\"\nH\t%1\t11\t_ait\t\n";
+        assert_eq!(hold_pane(answer), Some((PaneId(7), 17)));
+        assert_eq!(hold_pane(b"H\t%7\t17\tother\t/x/ait hold --owner 1:2\n"), None);
         assert_eq!(hold_pane(b""), None);
     }
 
     #[test]
     fn a_name_is_taken_whoever_took_it() {
-        assert!(is_taken(b"B\t$0\nH\t%0\tmain\t\nH\t%1\t_ait\tvim\n"));
-        assert!(!is_taken(b"B\t$0\nH\t%0\tmain\t\nH\t%1\t_aitx\tvim\n"));
+        assert!(is_taken(b"B\t$0\nH\t%0\t1\tmain\t\nH\t%1\t2\t_ait\tvim\n"));
+        assert!(!is_taken(b"B\t$0\nH\t%0\t1\tmain\t\nH\t%1\t2\t_aitx\tvim\n"));
     }
 
     #[test]

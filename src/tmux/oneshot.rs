@@ -100,7 +100,12 @@ impl OneShot {
     /// # Errors
     /// [`Unanswered::NoBinary`].
     pub fn new(socket: impl Into<PathBuf>) -> Result<OneShot, Unanswered> {
-        Ok(OneShot { binary: binary()?, socket: socket.into(), deadline: DEADLINE, limit: ANSWER_LIMIT })
+        Ok(OneShot::with_binary(binary()?, socket))
+    }
+
+    /// The same with a given `tmux`.
+    pub fn with_binary(binary: impl Into<PathBuf>, socket: impl Into<PathBuf>) -> OneShot {
+        OneShot { binary: binary.into(), socket: socket.into(), deadline: DEADLINE, limit: ANSWER_LIMIT }
     }
 
     /// The same with another deadline (5 s unless given).
@@ -113,6 +118,11 @@ impl OneShot {
     #[must_use]
     pub fn limit(self, limit: usize) -> OneShot {
         OneShot { limit, ..self }
+    }
+
+    /// The program that asks.
+    pub fn binary(&self) -> &Path {
+        &self.binary
     }
 
     /// The socket asked.

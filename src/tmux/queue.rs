@@ -16,6 +16,7 @@ use tokio::sync::{Notify, oneshot};
 
 use super::client::{ReplyError, SendError};
 use super::identity::Identity;
+use crate::process::ProcessId;
 use crate::world::mark::Mark;
 
 /// How many events may wait for the reader.
@@ -68,9 +69,9 @@ pub enum EndCause {
     Stream,
     /// We closed it.
     Closed,
-    /// Somebody switched it to a session of the user's, where it must not stay: it left.
+    /// Somebody switched it to a session of the user's, where it must not stay: it left. The hidden session is still there.
     Moved,
-    /// Nobody took its events for 10 s: it left, to spare the server.
+    /// Nobody took its events for 10 s: it left, to spare the server. The hidden session is still there.
     Stuck,
 }
 
@@ -127,6 +128,8 @@ pub(super) struct State {
     replies: Replies<Request>,
     outbox: Vec<u8>,
     stdin: Option<ChildStdin>,
+    holder: Option<ProcessId>,
+    leaving: bool,
     attached: Option<oneshot::Sender<Result<(), BString>>>,
     session: Option<SessionId>,
     exit: Option<BString>,
@@ -170,6 +173,8 @@ impl Shared {
                 replies: Replies::new(REQUESTS),
                 outbox: Vec::new(),
                 stdin: Some(stdin),
+                holder: None,
+                leaving: false,
                 attached: Some(attached),
                 session: None,
                 exit: None,
@@ -201,8 +206,9 @@ impl Request {
 }
 
 impl State {
-    /// Says that the client is attached and who it is; the first event.
-    pub(super) fn open(&mut self, identity: Identity) {
+    /// Says that the client is attached and who it is; the first event. `holder` runs in the pane of the hidden session.
+    pub(super) fn open(&mut self, identity: Identity, holder: ProcessId) {
+        self.holder = Some(holder);
         self.events.push_front(Heard { at: Instant::now(), event: ClientEvent::Attached(identity) });
     }
 
@@ -214,7 +220,7 @@ impl State {
         line: &[u8],
         marker: Option<&[u8]>,
     ) -> Result<bool, SendError> {
-        if self.stdin.is_none() {
+        if self.stdin.is_none() || self.leaving {
             return Err(SendError::Ended);
         }
         if self.outbox.len() + line.len() > OUTBOX {
@@ -249,8 +255,17 @@ impl State {
         self.stdin.as_ref().filter(|_| !self.outbox.is_empty())
     }
 
-    /// Closes the way in, once the client is being ended.
-    pub(super) fn close(&mut self) {
+    /// Takes no more requests.
+    pub(super) fn leave(&mut self) {
+        self.leaving = true;
+    }
+
+    /// The process whose end is the end of the hidden session.
+    pub(super) fn holder(&self) -> Option<ProcessId> {
+        self.holder.clone()
+    }
+
+    fn close(&mut self) {
         self.stdin = None;
         self.outbox.clear();
     }
@@ -315,10 +330,10 @@ impl State {
     fn notice(&mut self, notification: &Notification<'_>, at: Instant) -> Then {
         match *notification {
             Notification::Exit { reason } => self.exit = Some(reason.unwrap_or_default().into()),
-            Notification::SessionChanged { session, .. } => {
-                if *self.session.get_or_insert(session) != session {
-                    return Then::End(EndCause::Moved);
-                }
+            Notification::SessionChanged { session, .. }
+                if *self.session.get_or_insert(session) != session =>
+            {
+                return Then::End(EndCause::Moved);
             }
             _ => {}
         }

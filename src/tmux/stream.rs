@@ -5,17 +5,20 @@
 
 use std::io::{self, PipeReader, Read};
 use std::os::fd::AsFd;
-use std::process::{Child, ChildStderr, ChildStdout};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 use std::sync::Arc;
-use std::sync::mpsc::{self, SyncSender};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use bstr::BString;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 use tmux_control::{Decoder, Limits};
+use tokio::sync::oneshot;
 
 use super::queue::{EndCause, Shared, Then};
+use crate::process::{Signal, await_death_within, signal};
 
 /// How much is read at once, in bytes.
 const PIECE: usize = 64 << 10;
@@ -28,11 +31,11 @@ const STACK: usize = 256 << 10;
 
 /// A started control client without its standard input.
 pub(super) struct Stream {
-    pub(super) child: Child,
-    pub(super) stdout: ChildStdout,
-    pub(super) stderr: ChildStderr,
-    pub(super) wake: PipeReader,
-    pub(super) shared: Arc<Shared>,
+    child: Child,
+    stdout: ChildStdout,
+    stderr: ChildStderr,
+    wake: PipeReader,
+    shared: Arc<Shared>,
 }
 
 /// The ends this thread holds.
@@ -52,40 +55,62 @@ struct Ready {
     stdin: bool,
 }
 
-/// The thread before its client exists: a client is only started when there is one to drain it.
-pub(super) struct Drain(SyncSender<Stream>);
-
-impl Drain {
-    /// Starts the thread. It ends by itself once the client has, or when it is given none.
-    pub(super) fn start() -> io::Result<Drain> {
-        let (sender, receiver) = mpsc::sync_channel::<Stream>(1);
+impl Stream {
+    /// Starts the client on a thread of its own, which ends by itself once the client has. The client is tied to the thread
+    /// that starts it, so it must be this one; and a client without a thread to drain it must not be.
+    pub(super) fn start(
+        command: Command,
+        wake: PipeReader,
+        attached: oneshot::Sender<Result<(), BString>>,
+    ) -> io::Result<Arc<Shared>> {
+        let (sender, receiver) = mpsc::sync_channel(1);
         std::thread::Builder::new().name("tmux-control".to_owned()).stack_size(STACK).spawn(move || {
-            if let Ok(stream) = receiver.recv() {
-                stream.run();
+            match Stream::open(command, wake, attached) {
+                Ok(stream) => {
+                    // the one who waits for this never leaves before
+                    let _ = sender.send(Ok(Arc::clone(&stream.shared)));
+                    stream.run();
+                }
+                Err(error) => drop(sender.send(Err(error))),
             }
         })?;
-        Ok(Drain(sender))
+        receiver.recv().unwrap_or_else(|_| Err(io::Error::other("the thread is gone")))
     }
 
-    /// Gives it the client.
-    pub(super) fn take(self, stream: Stream) {
-        // the thread does nothing but wait for this one
-        let _ = self.0.send(stream);
+    fn open(
+        mut command: Command,
+        wake: PipeReader,
+        attached: oneshot::Sender<Result<(), BString>>,
+    ) -> io::Result<Stream> {
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        let (Some(stdin), Some(stdout), Some(stderr)) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        else {
+            child.kill()?;
+            child.wait()?;
+            return Err(io::Error::other("a pipe is missing"));
+        };
+        // writing must never wait for a server that reads nothing; should this fail, it only waits
+        let _ = fcntl_getfl(&stdin).and_then(|flags| fcntl_setfl(&stdin, flags | OFlags::NONBLOCK));
+        Ok(Stream { child, stdout, stderr, wake, shared: Shared::new(stdin, attached) })
     }
-}
 
-impl Stream {
     fn run(mut self) {
         let mut decoder = Decoder::new(Limits::default());
         let mut errors = Vec::new();
         let mut errors_open = true;
         let mut piece = vec![0; PIECE];
+        let mut ended_itself = false;
         // who ended it, and when patience ends
         let mut ending: Option<(EndCause, Instant)> = None;
         loop {
             let ready = self.wait(errors_open, ending.map(|(_, until)| until));
             if ready.wake && ending.is_none() && self.woken_for_the_end() {
-                ending = Some(self.leave(EndCause::Closed));
+                self.leave();
+                // the server closes our pipe when it has seen the death, which the loop waits for
+                let _ = self.child.kill();
+                ending = Some((EndCause::Closed, Instant::now() + GRACE));
             }
             if ready.stdin {
                 self.shared.lock().flush();
@@ -95,13 +120,22 @@ impl Stream {
             }
             if ready.stdout {
                 let count = match self.stdout.read(&mut piece) {
-                    Ok(0) => break,
+                    Ok(0) => {
+                        ended_itself = true;
+                        break;
+                    }
                     Ok(count) => count,
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                     Err(_) => break,
                 };
-                if let Some(cause) = self.hear(&mut decoder, &piece[..count]).filter(|_| ending.is_none()) {
-                    ending = Some(self.leave(cause));
+                match self.hear(&mut decoder, &piece[..count]) {
+                    None => {}
+                    // with `detach-on-destroy off` the end of our session moves us to one of the user's
+                    Some(_) if ending.is_some() => break,
+                    Some(cause) => {
+                        ending = Some((cause, Instant::now()));
+                        break;
+                    }
                 }
             }
             if ending.is_some_and(|(_, until)| Instant::now() >= until) {
@@ -110,7 +144,10 @@ impl Stream {
         }
         let exit = decoder.finish().exit.map(BString::from);
         let cause = ending.map_or(EndCause::Stream, |(cause, _)| cause);
-        self.reap(&mut errors, errors_open);
+        self.reap(&mut errors, errors_open, ended_itself);
+        if cause == EndCause::Closed {
+            self.let_go();
+        }
         self.shared.lock().end(cause, exit, errors.into());
         self.shared.wake();
     }
@@ -160,13 +197,19 @@ impl Stream {
         matches!(self.wake.read(&mut bytes), Ok(0) | Err(_))
     }
 
-    fn leave(&mut self, cause: EndCause) -> (EndCause, Instant) {
-        // killed outright while its input is still open: a client that is told to leave counts as gone before it has left,
-        // and the end of any other client in between crashes the server through the hidden session's destroy-unattached
-        // (met on 3.3a)
-        let _ = self.child.kill();
-        self.shared.lock().close();
-        (cause, Instant::now() + GRACE)
+    /// Takes no more requests.
+    fn leave(&self) {
+        self.shared.lock().leave();
+    }
+
+    /// Ends the process that holds the hidden session, and the session with it, once the client is gone. Before it is known
+    /// whose session it is, nothing is ended but the client.
+    fn let_go(&self) {
+        let holder = self.shared.lock().holder();
+        if let Some(holder) = holder {
+            // it heeds the signal at once, unless its server is stopped together with it; gone already is as good
+            let _ = signal(&holder, Signal::TERM).and_then(|_| await_death_within(&holder, GRACE));
+        }
     }
 
     fn hear(&self, decoder: &mut Decoder, bytes: &[u8]) -> Option<EndCause> {
@@ -198,9 +241,10 @@ impl Stream {
         }
     }
 
-    /// Waits for the process to end by itself, which the end of its standard error tells; then makes sure.
-    fn reap(&mut self, errors: &mut Vec<u8>, mut errors_open: bool) {
-        let until = Instant::now() + GRACE;
+    /// Waits for the process to end by itself when its stream has ended, which the end of its standard error tells; then makes
+    /// sure. It is killed with its standard input still open: the server must see it die, not detach.
+    fn reap(&mut self, errors: &mut Vec<u8>, mut errors_open: bool, ends_by_itself: bool) {
+        let until = Instant::now() + if ends_by_itself { GRACE } else { Duration::ZERO };
         while errors_open && Instant::now() < until {
             let mut fds = [PollFd::new(&self.stderr, PollFlags::IN)];
             let patience = timespec(until.saturating_duration_since(Instant::now()));

@@ -29,6 +29,7 @@ mod status;
 mod store;
 mod suite;
 mod support;
+mod tmux;
 mod together;
 mod unknown;
 mod untouched;

@@ -26,7 +26,7 @@ pub(crate) use home::Home;
 pub(crate) use run::Ran;
 pub(crate) use supervisor::Supervisor;
 pub(crate) use tmux::Tmux;
-pub(crate) use wait::{DEADLINE, wait_until};
+pub(crate) use wait::{DEADLINE, wait_for, wait_until};
 
 /// The built binary under test.
 pub(crate) const AIT: &str = env!("CARGO_BIN_EXE_ait");

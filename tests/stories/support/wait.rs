@@ -23,6 +23,18 @@ pub(crate) fn wait_until<T>(what: &str, deadline: Duration, mut found: impl FnMu
     }
 }
 
+/// [`wait_until`] for a story on a runtime, whose other tasks go on meanwhile.
+pub(crate) async fn wait_for<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(value) = found() {
+            return value;
+        }
+        assert!(start.elapsed() < DEADLINE, "waited {DEADLINE:?} for {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
 /// Watches for `span` that `holds` stays true: for "nothing happens" stories, where no event can be waited for.
 #[track_caller]
 pub(crate) fn stays(what: &str, span: Duration, mut holds: impl FnMut() -> bool) {
