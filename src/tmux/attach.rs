@@ -84,13 +84,21 @@ pub enum AttachError {
 }
 
 impl Client {
+    /// Attaches a control client to the server on a socket, with the `tmux` of `PATH`; see [`Client::attach_with`].
+    ///
+    /// # Errors
+    /// There is no client; see [`AttachError`].
+    pub async fn attach(socket: &Path, hold: &Path) -> Result<(Client, Events), AttachError> {
+        Client::attach_with(&OneShot::new(socket)?, hold).await
+    }
+
     /// Attaches a control client to a server, with the program and on the socket of `server`. `hold` is the absolute path of the `ait` that runs in the hidden
     /// session. Must be called within a tokio runtime; takes milliseconds, and no longer than a few times 5 s on a server
     /// that does not answer. Giving up half-way leaves nothing behind.
     ///
     /// # Errors
     /// There is no client; see [`AttachError`].
-    pub async fn attach(server: &OneShot, hold: &Path) -> Result<(Client, Events), AttachError> {
+    pub async fn attach_with(server: &OneShot, hold: &Path) -> Result<(Client, Events), AttachError> {
         let socket = server.socket();
         if !hold.is_absolute() || hold.as_os_str().as_bytes().ends_with(b";") {
             return Err(AttachError::HoldProgram(hold.to_owned()));

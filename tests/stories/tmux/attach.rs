@@ -90,7 +90,7 @@ async fn a_session_of_that_name_that_is_not_ours_is_left_alone() {
     let home = Home::new();
     let tmux = Tmux::start(&home);
     tmux.session(HOLD_SESSION, &home.home(), &["sleep", "1000"]);
-    let refused = Client::attach(&server(&tmux), Path::new(AIT)).await;
+    let refused = Client::attach_with(&server(&tmux), Path::new(AIT)).await;
     assert!(matches!(refused, Err(AttachError::NotOurs { .. })), "{refused:?}");
     assert_eq!(sessions(&tmux), "_ait\nmain");
     assert_eq!(tmux.ok(["show-options", "-t", "=_ait:", "destroy-unattached"]), "");
@@ -104,13 +104,13 @@ async fn a_program_path_with_spaces_quotes_and_formats_holds_the_session() {
     std::fs::create_dir(&odd).unwrap();
     let program = odd.join("ait");
     std::fs::hard_link(AIT, &program).or_else(|_| std::fs::copy(AIT, &program).map(drop)).unwrap();
-    let (client, _events) = Client::attach(&server(&tmux), &program).await.unwrap();
+    let (client, _events) = Client::attach_with(&server(&tmux), &program).await.unwrap();
     let pane = client.identity().hold.to_string();
     let pid: i32 = tmux.format(&pane, "#{pane_pid}").parse().unwrap();
     let facts =
         wait_for("the program", || ait::process::facts(pid).filter(|facts| facts.argv.len() == 6)).await;
     assert_eq!(facts.argv[0], program.as_os_str().as_encoded_bytes());
-    let relative = Client::attach(&server(&tmux), Path::new("ait")).await;
+    let relative = Client::attach_with(&server(&tmux), Path::new("ait")).await;
     assert!(matches!(relative, Err(AttachError::HoldProgram(_))));
 }
 
@@ -119,7 +119,7 @@ async fn no_server_is_said_to_be_none_and_none_is_started() {
     let home = Home::new();
     let tmux = Tmux::unstarted(&home, Start::default());
     for _ in 0..2 {
-        let none = Client::attach(&server(&tmux), Path::new(AIT)).await;
+        let none = Client::attach_with(&server(&tmux), Path::new(AIT)).await;
         assert!(matches!(none, Err(AttachError::Unanswered(Unanswered::NoServer { .. }))), "{none:?}");
         assert!(home.processes().is_empty());
         // the second time round a stale socket is there
@@ -348,7 +348,7 @@ const OWNED: &str = "AIT_STORY_OWNED_SOCKET";
 async fn an_owner() {
     let Some(socket) = std::env::var_os(OWNED) else { return };
     let asked = ait::tmux::OneShot::with_binary(super::resolved(), socket);
-    let (_client, mut events) = Client::attach(&asked, Path::new(AIT)).await.unwrap();
+    let (_client, mut events) = Client::attach_with(&asked, Path::new(AIT)).await.unwrap();
     while events.next().await.is_some() {}
 }
 
@@ -474,7 +474,7 @@ async fn a_wrapper_that_says_lost_server_or_mismatch_proves_nothing() {
             | (Err(Unanswered::ProtocolMismatch { .. }), true) => {}
             (other, _) => panic!("{words}: {other:?}"),
         }
-        let seen = Client::attach(&asked, Path::new(AIT)).await;
+        let seen = Client::attach_with(&asked, Path::new(AIT)).await;
         assert!(
             matches!(
                 seen,
@@ -496,7 +496,7 @@ async fn a_wrapper_that_says_lost_server_or_mismatch_proves_nothing() {
         ),
     );
     let seen =
-        Client::attach(&ait::tmux::OneShot::with_binary(&wrapper, tmux.socket()), Path::new(AIT)).await;
+        Client::attach_with(&ait::tmux::OneShot::with_binary(&wrapper, tmux.socket()), Path::new(AIT)).await;
     assert!(matches!(seen, Err(AttachError::Unanswered(Unanswered::ProtocolMismatch { .. }))), "{seen:?}");
     no_zombies().await;
     assert_eq!(sessions(&tmux), "main");

@@ -31,7 +31,7 @@ fn resolved() -> PathBuf {
 
 /// A client on this server, whose first event has been taken.
 async fn attach(tmux: &Tmux) -> (Client, Events) {
-    let (client, mut events) = Client::attach(&server(tmux), Path::new(AIT)).await.unwrap();
+    let (client, mut events) = Client::attach_with(&server(tmux), Path::new(AIT)).await.unwrap();
     match next(&mut events).await {
         ClientEvent::Attached(identity) => assert_eq!(&identity, client.identity()),
         other => panic!("not the first event: {other:?}"),
