@@ -141,10 +141,10 @@ fn a_death_by_signal_is_a_loss() {
     ] {
         let scene = Scene::new("");
         let agent = scene.agent(session);
-        assert!(agent.pane.process().signal(signal));
-        if signal == Signal::SEGV {
-            // the runtime of the stand-in takes the first one as a question
-            agent.pane.process().signal(signal);
+        match signal {
+            // the runtime of the stand-in lets the first one pass, so the stand-in does it itself
+            Signal::SEGV => agent.told(&scene.tmux, "die SEGV"),
+            _ => assert!(agent.pane.process().signal(signal)),
         }
         let record = scene.lost(&agent, "agent_crashed");
         let told = &record["ait"]["lost"]["signal"];
@@ -190,6 +190,7 @@ fn an_agent_below_a_shell_ends_and_the_shell_stays() {
                 .find(|child| crate::support::proc::command(child.pid).contains("demo-agent"))
         });
         let agent = Agent::sign(&scene.tmux, shell.clone(), &root, "typed");
+        scene.supervisor.knows(&scene.tmux, &[&agent]);
         let record = scene.home.record(&agent.id).unwrap();
         assert_eq!(record["ait"]["agent"]["pid"], child.pid, "the agent is the shell's child: {record:#}");
         scene.supervisor.watching(&scene.tmux, 2);

@@ -48,21 +48,26 @@ impl Fleet {
     fn unknown(&self) -> String {
         wait::wait_until("the server to be unknown", HEALING, || {
             let status = self.home.ait(["status", "--json"]);
-            assert_ne!(status.status.code(), Some(0), "an unknown server is not healthy: {status}");
-            let status = status.json();
-            let of = server_of(&status, &self.tmux)?;
-            (of["state"]["is"] == "unknown")
-                .then(|| of["state"]["why"].as_str().unwrap_or_default().to_owned())
+            let report = status.json();
+            let of = server_of(&report, &self.tmux)?;
+            if of["state"]["is"] != "unknown" {
+                return None;
+            }
+            assert_eq!(status.status.code(), Some(10), "an unknown server is not healthy: {status}");
+            of["state"]["why"].as_str().map(str::to_owned)
         })
     }
 
     /// The server is watched again, and what happens on it is followed.
     fn heals(&self) {
-        wait::wait_until("the server to be watched again", HEALING, || {
+        let mut last = String::new();
+        let healed = wait::within(HEALING, || {
             let status = self.supervisor.status();
             let of = server_of(&status, &self.tmux)?;
+            last = format!("{of:#}");
             (of["state"]["is"] == "watching" && of["live"] == 3).then_some(())
         });
+        assert!(healed.is_some(), "not watched again after {HEALING:?}: {last}\n{}", self.supervisor.log());
         assert!(self.nothing_happened());
         self.home.all_live(&self.agents.iter().collect::<Vec<_>>());
         self.tmux.ok(["rename-window", "-t", &self.agents[2].pane.window, "healed"]);

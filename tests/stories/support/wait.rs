@@ -10,15 +10,20 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
 /// For states that no file event tells of (a tmux answer, a process table). Store changes have
 /// `Home::store_until`, deaths `proc::dies`, which wake by event.
 #[track_caller]
-pub(crate) fn wait_until<T>(what: &str, deadline: Duration, mut found: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn wait_until<T>(what: &str, deadline: Duration, found: impl FnMut() -> Option<T>) -> T {
+    within(deadline, found).unwrap_or_else(|| panic!("waited {deadline:?} for {what}"))
+}
+
+/// Asks `found` until it gives something; `None` after `deadline`.
+pub(crate) fn within<T>(deadline: Duration, mut found: impl FnMut() -> Option<T>) -> Option<T> {
     let start = Instant::now();
     let mut pause = Duration::from_millis(1);
     loop {
-        if let Some(value) = found() {
-            return value;
+        match found() {
+            Some(value) => return Some(value),
+            None if start.elapsed() > deadline => return None,
+            None => std::thread::sleep(pause),
         }
-        assert!(start.elapsed() < deadline, "waited {deadline:?} for {what}");
-        std::thread::sleep(pause);
         pause = (pause * 2).min(Duration::from_millis(20));
     }
 }
