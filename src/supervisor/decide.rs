@@ -115,6 +115,7 @@ impl Supervisor {
             .filter(|(_, server)| self.last_words_due(server).is_some())
             .map(|(socket, _)| socket.clone())
             .collect();
+        let known: BTreeSet<RecordId> = self.records().map(|record| record.id).collect();
         let mut left = Vec::new();
         for (socket, server) in &mut self.servers {
             // a client of a dead server is not sent away: its last words say how the server ended
@@ -126,8 +127,10 @@ impl Supervisor {
                 Link::Down if want => {}
                 Link::Paused { until } if want && now.mono >= *until => {}
                 Link::Up(up) if !want || up.world.only_ours_left() => {
-                    // what was ordered last is to be carried out before the client goes
-                    if up.open.is_empty() || up.silent {
+                    // what was ordered last is to be carried out before the client goes, and the dead panes that were
+                    // kept for their status are to be closed: nobody else would
+                    let closes = up.closing.is_some() || up.orphan(&known).is_some();
+                    if up.silent || (up.open.is_empty() && (!closes || up.world.only_ours_left())) {
                         left.push(socket.clone());
                     }
                     continue;

@@ -1,5 +1,6 @@
 //! What is asked of the servers: listings, stamps, the closing of dead panes, and the way out of `_ait` for strangers.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use bstr::BString;
@@ -288,7 +289,7 @@ impl Supervisor {
 
     /// Closes the dead panes of agents whose end is in the archive: one at a time, each followed by one more round trip.
     fn close_dead(&mut self, now: Now, socket: &Path) {
-        let known: Vec<String> = self.records().map(|record| record.id.to_string()).collect();
+        let known: BTreeSet<RecordId> = self.records().map(|record| record.id).collect();
         let writing = matches!(self.writing, super::Writing::UnderWay { .. });
         let Some(up) = self.servers.get_mut(socket).and_then(super::Server::up_mut) else { return };
         if let Some(closing) = up.closing {
@@ -313,13 +314,7 @@ impl Supervisor {
         if writing {
             return;
         }
-        let next = up.world.panes().find_map(|row| {
-            let stamp = std::str::from_utf8(&row.stamp).ok()?;
-            let record: RecordId = stamp.parse().ok()?;
-            let orphan = row.dead && row.frozen.is_empty() && !known.iter().any(|id| id == stamp);
-            (orphan && !up.left.contains(&row.id)).then_some((row.id, record))
-        });
-        if let Some((pane, record)) = next {
+        if let Some((pane, record)) = up.orphan(&known) {
             up.closing = Some(Closing { pane, record, step: ClosingStep::Habits });
             self.ask(now, socket, Ask::Habits(pane));
         }

@@ -236,6 +236,15 @@ impl Server {
 }
 
 impl Up {
+    /// A dead pane whose stamp names a record that is in the store no more, and that is ours to close.
+    pub(super) fn orphan(&self, known: &BTreeSet<RecordId>) -> Option<(PaneId, RecordId)> {
+        self.world.panes().find_map(|row| {
+            let record: RecordId = std::str::from_utf8(&row.stamp).ok()?.parse().ok()?;
+            let orphan = row.dead && row.frozen.is_empty() && !known.contains(&record);
+            (orphan && !self.left.contains(&row.id)).then_some((row.id, record))
+        })
+    }
+
     /// A client just attached: nothing is known of the server but who it is.
     pub(super) fn new(link: LinkId, identity: Identity, now: super::input::Now) -> Self {
         let world = World::unknown(identity.session, identity.hold);
