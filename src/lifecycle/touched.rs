@@ -19,8 +19,8 @@ const KEPT: &str = "remain-on-exit";
 /// What is set on one server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Touched {
-    /// The hidden session's own `destroy-unattached`, where that session is there.
-    pub hidden_session: Option<BString>,
+    /// Whether the hidden session is there. On its pane, and nowhere else of it, `remain-on-exit off` is set.
+    pub hidden_session: bool,
     /// What is set on panes.
     pub panes: Vec<Set>,
 }
@@ -43,28 +43,34 @@ pub struct Set {
 pub async fn read(server: &OneShot) -> Result<Touched, Unanswered> {
     let mut touched = Touched::default();
     let hold = format!("={HOLD_SESSION}:");
-    match server.run(["show-options", "-t", &hold, "destroy-unattached"]).await {
-        Ok(answer) => {
-            let value = answer.trim().strip_prefix(b"destroy-unattached ").unwrap_or(b"not set on it");
-            touched.hidden_session = Some(value.into());
-        }
+    match server.run(["has-session", "-t", &hold]).await {
+        Ok(_) => touched.hidden_session = true,
         // there is no such session
         Err(Unanswered::Refused { .. }) => {}
         Err(other) => return Err(other),
     }
-    let answer = server.run(["list-panes", "-a", "-F", "#{pane_id}"]).await?;
-    let mut panes: Vec<&str> = std::str::from_utf8(&answer).unwrap_or_default().lines().collect();
+    let answer = server.run(["list-panes", "-a", "-F", "#{pane_id} #{session_name}"]).await?;
+    let mut own = Vec::new();
+    let mut panes = Vec::new();
+    for line in answer.lines() {
+        let Some((id, session)) = split(line) else { continue };
+        let Ok(id) = std::str::from_utf8(id) else { continue };
+        panes.push(id);
+        if session == HOLD_SESSION.as_bytes() {
+            own.extend(PaneId::parse(id.as_bytes()));
+        }
+    }
     // a window in several sessions lists its panes in each
     panes.sort_unstable();
     panes.dedup();
     for some in panes.chunks(AT_ONCE) {
-        touched.panes.extend(ask(server, some).await?);
+        touched.panes.extend(ask(server, some, &own).await?);
     }
     Ok(touched)
 }
 
 /// Asks about some panes in one command; where one of them closed meanwhile, about each alone.
-async fn ask(server: &OneShot, panes: &[&str]) -> Result<Vec<Set>, Unanswered> {
+async fn ask(server: &OneShot, panes: &[&str], own: &[PaneId]) -> Result<Vec<Set>, Unanswered> {
     let mut words: Vec<&str> = Vec::new();
     for pane in panes {
         if !words.is_empty() {
@@ -84,13 +90,13 @@ async fn ask(server: &OneShot, panes: &[&str]) -> Result<Vec<Set>, Unanswered> {
         ]);
     }
     match server.run(words).await {
-        Ok(answer) => Ok(sets(&answer)),
+        Ok(answer) => Ok(sets(&answer, own)),
         // a pane that closed took what was set on it along
         Err(Unanswered::Refused { .. }) if panes.len() <= 1 => Ok(Vec::new()),
         Err(Unanswered::Refused { .. }) => {
             let mut all = Vec::new();
             for pane in panes {
-                all.extend(Box::pin(ask(server, &[pane])).await?);
+                all.extend(Box::pin(ask(server, &[pane], own)).await?);
             }
             Ok(all)
         }
@@ -98,8 +104,9 @@ async fn ask(server: &OneShot, panes: &[&str]) -> Result<Vec<Set>, Unanswered> {
     }
 }
 
-/// Our options out of the answers: a line `%N` begins a pane. `remain-on-exit` is ours only beside a stamp.
-fn sets(answer: &[u8]) -> Vec<Set> {
+/// Our options out of the answers: a line `%N` begins a pane. `remain-on-exit` is ours only beside a stamp, and on a pane of
+/// the hidden session.
+fn sets(answer: &[u8], own: &[PaneId]) -> Vec<Set> {
     let mut all: Vec<Set> = Vec::new();
     let mut pane = None;
     for line in answer.lines() {
@@ -113,7 +120,7 @@ fn sets(answer: &[u8]) -> Vec<Set> {
         }
     }
     let stamped: Vec<PaneId> = all.iter().filter(|set| set.option != KEPT).map(|set| set.pane).collect();
-    all.retain(|set| stamped.contains(&set.pane));
+    all.retain(|set| stamped.contains(&set.pane) || own.contains(&set.pane));
     all
 }
 
@@ -146,7 +153,7 @@ pub async fn withdraw(server: &OneShot, epoch: &ServerEpoch, touched: &Touched) 
             left.push(format!("{token} on pane {pane}: {why}"));
         }
     }
-    if touched.hidden_session.is_some() {
+    if touched.hidden_session {
         let (target, session) = (format!("={HOLD_SESSION}:"), format!("kill-session -t ={HOLD_SESSION}"));
         let alone = "#{==:#{session_attached},0}";
         match server.run(["if-shell", "-F", "-t", &target, alone, &session]).await {
@@ -182,7 +189,7 @@ mod tests {
         let answer =
             b"%0\nremain-on-exit on\n%1\n@aitask_record 0a1b2c3d\nremain-on-exit on\nwindow-style bg=red\n\
                        @mine x\n%12\n@aitask_frozen \"0a1b2c3e\"\n";
-        let seen: Vec<String> = sets(answer)
+        let seen: Vec<String> = sets(answer, &[])
             .into_iter()
             .map(|set| format!("{} {} {}", set.pane, set.option, set.value))
             .collect();

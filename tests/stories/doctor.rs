@@ -184,9 +184,10 @@ fn settings(tmux: &Tmux) -> String {
 /// Every option that stands on a pane itself, one `pane option value` each.
 fn pane_options(tmux: &Tmux) -> Vec<String> {
     let mut all = Vec::new();
-    for pane in tmux.panes() {
-        let options = tmux.ok(["show-options", "-p", "-t", &pane.id]);
-        all.extend(options.lines().map(|line| format!("{} {line}", pane.id)));
+    // the hidden session's pane among them
+    for pane in tmux.ok(["list-panes", "-a", "-F", "#{pane_id}"]).lines() {
+        let options = tmux.ok(["show-options", "-p", "-t", pane]);
+        all.extend(options.lines().map(|line| format!("{pane} {line}")));
     }
     all.sort();
     all
@@ -213,7 +214,7 @@ fn the_list_of_what_was_touched_is_whole() {
     let pane = adopted(&home, &tmux);
     let touched = home.ait(["doctor", "--touched", "--json"]).json()["touched"].clone();
     assert_eq!(listed(&touched), pane_options(&tmux), "the stamp alone");
-    assert_eq!(touched["servers"][0]["hidden_session"], Value::Null);
+    assert_eq!(touched["servers"][0]["hidden_session"], false);
 
     // with a supervisor: its session, and the pane that is kept when its agent dies
     let mut supervisor = Supervisor::start(&home, &[&tmux]);
@@ -223,7 +224,7 @@ fn the_list_of_what_was_touched_is_whole() {
     });
     let touched = home.ait(["doctor", "--touched", "--json"]).json()["touched"].clone();
     assert_eq!(listed(&touched), pane_options(&tmux));
-    assert_eq!(touched["servers"][0]["hidden_session"], "on");
+    assert_eq!(touched["servers"][0]["hidden_session"], true);
     let strip = |text: String| {
         let new = format!("{} ", pane.window);
         text.lines()
@@ -237,6 +238,6 @@ fn the_list_of_what_was_touched_is_whole() {
     // a clean end takes back what hangs on the supervisor
     supervisor.stop();
     let touched = home.ait(["doctor", "--touched", "--json"]).json()["touched"].clone();
-    assert_eq!(touched["servers"][0]["hidden_session"], Value::Null);
+    assert_eq!(touched["servers"][0]["hidden_session"], false);
     assert_eq!(strip(settings(&tmux)), strip(before));
 }

@@ -93,7 +93,8 @@ const FAULTS: &[Fault] = &[
         until: None,
         does: "the server crashes when another client ends while the last client of a session with destroy-unattached \
                has been told to leave and has not left yet (met on 3.3a)",
-        here: "only a supervisor that ends in the same moment as another tmux command can meet it, on a busy machine",
+        here: "ait never sets that option: its hidden session ends by its own pane, its client is killed outright and dies with \
+               the supervisor; a control client of another program in such a session of yours can meet it",
     },
 ];
 

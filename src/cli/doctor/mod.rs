@@ -204,12 +204,10 @@ fn touched_text(touched: &TouchedAll) -> String {
     let mut out = String::new();
     for server in &touched.servers {
         out.push_str(&format!("server {}\n", server.socket));
-        match &server.hidden_session {
-            Some(value) => {
-                out.push_str(&format!("  session _ait, with destroy-unattached {value} on it alone\n"))
-            }
-            None if server.panes.is_empty() => out.push_str("  nothing\n"),
-            None => {}
+        if server.hidden_session {
+            out.push_str("  session _ait, with remain-on-exit off on its own pane\n");
+        } else if server.panes.is_empty() {
+            out.push_str("  nothing\n");
         }
         for [pane, option, value] in &server.panes {
             out.push_str(&format!("  pane {pane}  {option} {}\n", shown(value.as_bytes())));

@@ -16,8 +16,8 @@ use crate::tmux::{HOLD_SESSION, OneShot, Probe, Unanswered, probe};
 pub(super) struct Touched {
     /// The socket.
     pub(super) socket: String,
-    /// The hidden session's `destroy-unattached`, where that session is there.
-    pub(super) hidden_session: Option<String>,
+    /// Whether the hidden session is there; `remain-on-exit off` is set on its pane.
+    pub(super) hidden_session: bool,
     /// Options on panes, one line each: pane, option, value.
     pub(super) panes: Vec<[String; 3]>,
 }
@@ -74,10 +74,9 @@ pub(super) async fn check(socket: &Path, supervisor: Option<i32>, records: Optio
 }
 
 fn shown_of(socket: &Path, touched: &touched::Touched) -> Touched {
-    let text = |bytes: &bstr::BString| shown(bytes);
     Touched {
         socket: shown_path(socket),
-        hidden_session: touched.hidden_session.as_ref().map(text),
+        hidden_session: touched.hidden_session,
         panes: touched
             .panes
             .iter()
