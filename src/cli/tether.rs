@@ -1,8 +1,10 @@
-//! `ait tether`: becomes the control client of a supervisor, tied to its life.
+//! `ait tether`: becomes the control client of a supervisor, and tells the page of the hidden session who that client is.
 //!
 //! A control client that nobody reads harms its server: it can keep it from ending, and tmux up to 3.6 crashes when the
-//! heartbeat of a client fires whose session is gone. So the client must die with its owner, at once and not by a detach. The
-//! kernel sees to that on Linux, for the program that is put in this one's place too; elsewhere `ait hold` does.
+//! heartbeat of a client fires whose session is gone. So the client must die with its owner: `ait hold` kills it the moment the
+//! owner is dead, and lets the session go only then. Nothing may kill it earlier, so no death signal is tied to the owner: a
+//! control client that dies while it still introduces itself takes the server down (3.3a: its loss looks at a control state
+//! that is not there yet; once in some hundred kills of the owner at random moments). The page is there only after that.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
@@ -12,7 +14,7 @@ use clap::Args as ClapArgs;
 use super::{Exit, Failure};
 use crate::process::{ProcessId, me};
 
-/// Become a control client that dies with its owner.
+/// Become the control client of its owner.
 #[derive(Debug, ClapArgs)]
 pub(super) struct Args {
     /// The supervisor, which started this: its pid and start
@@ -36,20 +38,11 @@ pub(super) fn run(Args { owner, words }: Args) -> Result<Exit, Failure> {
     Err(Failure::of(Exit::UNAVAILABLE, &std::process::Command::new(program).args(words).exec()))
 }
 
-/// Dies when the thread that started us does. Its death before this is seen by the parent being another.
-#[cfg(target_os = "linux")]
+/// Refuses to begin for an owner that is dead already: its death is seen by our parent being another.
 fn tie(owner: &ProcessId) -> Result<(), Failure> {
-    use rustix::process::{Signal, getppid, set_parent_process_death_signal};
-
-    set_parent_process_death_signal(Some(Signal::KILL)).map_err(|errno| Failure::of(Exit::FAILED, &errno))?;
-    if getppid().map(|pid| pid.as_raw_nonzero().get()) == Some(owner.pid) {
+    if rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get()) == Some(owner.pid) {
         Ok(())
     } else {
         Err(Failure::new(Exit::FAILED, format!("the owner {} did not start this", owner.pid)))
     }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn tie(_owner: &ProcessId) -> Result<(), Failure> {
-    Ok(())
 }

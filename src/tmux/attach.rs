@@ -10,9 +10,10 @@
 //! looks at the destroyed session's current window (30 of 40 trials with six plain clients coming and going). It would also
 //! kill whatever of the user's had come into the session.
 //!
-//! What ties the client to our life is `ait tether`: the client dies with us and before the session. A client that outlives
-//! its session, since nobody drains it, crashes the server at its next heartbeat (3.3a: once in ten kills of the owner). For the
-//! same reason leaving means: the client is killed, then the session is let go.
+//! The client dies with us too, and before the session: the page kills it, since `ait tether` told it which one it is. A client
+//! that outlives its session, since nobody drains it, crashes the server at its next heartbeat (3.3a: once in ten kills of the
+//! owner), and one that dies while it introduces itself crashes it at once: only the page, which comes after that, may kill it.
+//! For the same reason leaving means: the client is killed, then the session is let go.
 
 use std::io;
 use std::os::unix::ffi::OsStrExt;
