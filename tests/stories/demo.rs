@@ -63,7 +63,7 @@ fn it_fits_a_narrow_terminal() {
     });
     assert!(screen.contains("ended with 0"), "{screen}");
     assert!(screen.contains("  saw    six live records"), "{screen}");
-    assert!(screen.contains("\nnext: "), "{screen}");
+    assert!(screen.contains("\nnext:"), "{screen}");
     let wide = screen.lines().filter(|line| line.chars().count() > 34).count();
     assert_eq!(wide, 0, "{screen}");
     assert!(screen.contains("\n             "), "continued lines are indented: {screen}");
