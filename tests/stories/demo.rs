@@ -66,7 +66,7 @@ fn it_fits_a_narrow_terminal() {
     assert!(screen.contains("\nnext:"), "{screen}");
     let wide = screen.lines().filter(|line| line.chars().count() > 34).count();
     assert_eq!(wide, 0, "{screen}");
-    assert!(screen.contains("\n             "), "continued lines are indented: {screen}");
+    assert!(screen.contains("\n         "), "continued lines are indented: {screen}");
     assert!(std::fs::read_dir(&folder).unwrap().next().is_none(), "folders left");
 }
 
