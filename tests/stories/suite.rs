@@ -22,7 +22,7 @@ fn a_server_lives_in_its_story_and_ends_with_it() {
         tmux.server()
     };
     assert!(!server.alive());
-    assert_eq!(home.processes(), []);
+    wait_until("its panes to be gone", DEADLINE, || home.processes().is_empty().then_some(()));
 }
 
 #[test]
