@@ -186,7 +186,7 @@ pub fn apply(
             let State::Frozen { lost: Some(lost) } = &mut record.state else {
                 return Err(no_evidence(&record, verb, "not_lost"));
             };
-            if !past || lost.cause != LossCause::ServerStopped {
+            if !past || !matches!(lost.cause, LossCause::ServerStopped | LossCause::ServerGone) {
                 return Err(no_evidence(&record, verb, "not_a_stop_of_an_earlier_boot"));
             }
             lost.cause = LossCause::Reboot;

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::judge::{Dying, Verdict, judge};
 use super::{
-    Action, Ask, Happening, Life, Link, LinkId, Now, Recall, RecordId, Stamp, StateName, Supervisor, Ticket,
-    Told, WRITE_PAUSE, Watched, Writing, Written, shutdown,
+    Action, Ask, EndedEarlier, Happening, LAST_ENDS, Left, Life, Link, LinkId, Now, Recall, RecordId, Stamp,
+    StateName, Supervisor, Ticket, Told, WRITE_PAUSE, Watched, Writing, Written, shutdown,
 };
 use crate::record::{
     Follow, Host, Location, LossCause, Ours, ProcessId, Record, ServerEpoch, State, UNNAMED, Verb, WindowId,
@@ -42,6 +43,7 @@ impl Supervisor {
     pub(super) fn watch(&mut self) {
         let mut wanted: BTreeSet<ProcessId> =
             self.servers.values().filter_map(|server| server.speaking_of().cloned()).collect();
+        wanted.extend(self.untidy.values().flatten().cloned());
         for record in self.records() {
             if let Life::Unnamed | Life::PastBoot = self.life(record) {
                 continue;
@@ -109,29 +111,79 @@ impl Supervisor {
                 wanted.entry(PathBuf::from(&epoch.socket)).or_default().push(epoch.process());
             }
         }
+        // what an earlier script's write dropped is about to be put back
+        for epoch in self.stripped.values().filter_map(|record| record.ait.server.as_ref()) {
+            if epoch.boot_id == self.start.boot_id {
+                wanted.entry(PathBuf::from(&epoch.socket)).or_default().push(epoch.process());
+            }
+        }
+        for (socket, processes) in &self.untidy {
+            wanted.entry(socket.clone()).or_default().extend(processes.iter().cloned());
+        }
+        let dying: Vec<(PathBuf, RecordId)> = self
+            .records()
+            .filter(|record| self.dying.contains_key(&record.id))
+            .filter_map(|record| Some((PathBuf::from(&record.ait.server.as_ref()?.socket), record.id)))
+            .collect();
+        let unsettled: BTreeSet<ProcessId> = self
+            .records()
+            .filter(|record| record.state.name() == StateName::Live)
+            .filter_map(|record| record.ait.server.as_ref().map(ServerEpoch::process))
+            .collect();
+        let known = self.store.as_ref().map(|view| view.records.clone()).unwrap_or_default();
         let ending: BTreeSet<PathBuf> = self
             .servers
             .iter()
             .filter(|(_, server)| self.last_words_due(server).is_some())
             .map(|(socket, _)| socket.clone())
             .collect();
-        let known: BTreeSet<RecordId> = self.records().map(|record| record.id).collect();
-        let mut left = Vec::new();
+        let mut leaving = Vec::new();
         for (socket, server) in &mut self.servers {
             // a client of a dead server is not sent away: its last words say how the server ended
             if ending.contains(socket) {
                 continue;
             }
-            let want = wanted.contains_key(socket);
+            let dying: Vec<RecordId> =
+                dying.iter().filter(|(of, _)| of == socket).map(|(_, id)| *id).collect();
+            let lives = wanted.get(socket).map(Vec::as_slice).unwrap_or_default();
+            let busy = server
+                .up()
+                .is_some_and(|up| up.closing.is_some() || up.orphan(&self.buried, &known).is_some());
+            if let Some(up) = server.up_mut() {
+                up.named |= lives.contains(&up.identity.process);
+                up.empty = up.world.only_ours_left().then(|| up.empty.unwrap_or(now.mono));
+                // the ends of the last agents are told within moments
+                if up.empty.is_some() && !unsettled.contains(&up.identity.process) {
+                    up.empty = Some(Duration::ZERO);
+                }
+            }
+            // nobody comes back to a server for what it was left for, but for an end that only it can tell
+            let left = server.left.as_ref().is_some_and(|left| {
+                lives.iter().all(|life| left.wanted.contains(life))
+                    && !(left.empty.is_some() && dying.iter().any(|id| !left.dying.contains(id)))
+            });
+            let want = !lives.is_empty() && !left;
             match &server.link {
                 Link::Down if want => {}
                 Link::Paused { until } if want && now.mono >= *until => {}
-                Link::Up(up) if !want || up.world.only_ours_left() => {
-                    // what was ordered last is to be carried out before the client goes, and the dead panes that were
-                    // kept for their status are to be closed: nobody else would
-                    let closes = up.closing.is_some() || up.orphan(&known).is_some();
-                    if up.silent || (up.open.is_empty() && (!closes || up.world.only_ours_left())) {
-                        left.push(socket.clone());
+                Link::Paused { .. } if !want => {
+                    // nothing to wait for
+                    server.link = Link::Down;
+                    continue;
+                }
+                Link::Up(up)
+                    if (!busy && !lives.contains(&up.identity.process))
+                        || up.empty.is_some_and(|since| since.is_zero() || now.mono >= since + LAST_ENDS) =>
+                {
+                    // what was ordered last is to be carried out before the client goes
+                    if up.silent || up.open.is_empty() {
+                        let process = up.identity.process.clone();
+                        let empty = up.empty.is_some().then_some(process);
+                        let wanted = empty.clone().map_or_else(|| lives.to_vec(), |empty| vec![empty]);
+                        let why = Left { at: now.mono, wanted, empty, dying };
+                        // one that was left when its last record went is come back to at once
+                        server.left = (why.empty.is_some() || !up.named).then_some(why);
+                        leaving.push(socket.clone());
                     }
                     continue;
                 }
@@ -142,7 +194,8 @@ impl Supervisor {
                 | Link::Leaving { .. } => continue,
             }
             // a server whose socket was deleted lives on, and makes it again when told to
-            if server.present == Some(false) && !server.remade {
+            let gone = server.present.map_or(server.refused, |present| !present);
+            if gone && !server.remade {
                 let alive = wanted
                     .get(socket)
                     .into_iter()
@@ -161,7 +214,7 @@ impl Supervisor {
             self.actions.push_back(Action::Attach { socket: socket.clone(), link });
             self.news = true;
         }
-        for socket in left {
+        for socket in leaving {
             self.leave(&socket);
         }
     }
@@ -173,22 +226,19 @@ impl Supervisor {
             if record.state.name() != StateName::Live || self.dying.contains_key(&record.id) {
                 continue;
             }
-            let Some(Watched::Dead { at }) =
-                record.agent_process().and_then(|agent| self.watched.get(&agent))
-            else {
-                continue;
-            };
+            let Some(agent) = record.agent_process() else { continue };
+            let Some(Watched::Dead { at }) = self.watched.get(&agent) else { continue };
             let Some(epoch) = &record.ait.server else { continue };
-            fresh.push((record.id, PathBuf::from(&epoch.socket), *at));
+            fresh.push((record.id, agent, PathBuf::from(&epoch.socket), *at));
         }
-        for (record, socket, at) in fresh {
+        for (record, agent, socket, at) in fresh {
             let up = self.servers.get_mut(&socket).and_then(super::Server::up_mut);
             let after = up.map_or(0, |up| {
                 up.soil(now.mono);
                 up.heard = at;
                 up.asked
             });
-            self.dying.insert(record, Dying { at, after, nudges: 0, next: None });
+            self.dying.insert(record, Dying { agent, at, after, nudges: 0, next: None });
         }
     }
 
@@ -199,34 +249,38 @@ impl Supervisor {
             Writing::Paused { until, failures, .. } if now.mono >= *until => *failures,
             Writing::UnderWay { .. } | Writing::Paused { .. } => return,
         };
+        self.writing = Writing::Idle;
         let mut changes = Vec::new();
         let mut told = Vec::new();
         let records = self.store.as_ref().map(|view| view.records.clone()).unwrap_or_default();
-        let ends = match std::mem::replace(&mut self.recall, Recall::Done) {
+        let ends: &[EndedEarlier] = match &self.recall {
             Recall::Have(ends) => ends,
-            other => {
-                self.recall = other;
-                Vec::new()
-            }
+            Recall::Wanted | Recall::Asked | Recall::Done => &[],
         };
-        for (id, verb) in shutdown::claimed(&records, &ends, &self.start, now.utc) {
+        for (id, verb) in shutdown::claimed(&records, ends, &self.start, now.utc) {
+            if self.is_stuck(id, &verb) {
+                continue;
+            }
             told.push(self.told(id, None, "lost", "boot", "reboot", now.mono));
             changes.push((id, verb));
         }
+        let waiting = std::mem::take(&mut self.layouts);
         for record in records.iter() {
-            if self.stuck.contains(&record.id) {
-                continue;
-            }
-            if let Some(proposal) = self.propose(now, record) {
+            if let Some(proposal) = self.propose(now, record, &waiting) {
+                if self.is_stuck(record.id, &proposal.verb) {
+                    continue;
+                }
                 changes.push((record.id, proposal.verb));
                 told.push(proposal.told);
             }
         }
         if changes.is_empty() {
+            self.recall = Recall::Done;
             return;
         }
         let ticket = Ticket(self.number());
-        self.writing = Writing::UnderWay { ticket, told, failures };
+        let verbs = changes.iter().map(|(_, verb)| verb.clone()).collect();
+        self.writing = Writing::UnderWay { ticket, told, verbs, failures };
         self.actions.push_back(Action::Write { ticket, changes });
     }
 
@@ -251,10 +305,15 @@ impl Supervisor {
     }
 
     /// The one change a record needs now, if any.
-    fn propose(&mut self, now: Now, record: &Record) -> Option<Proposal> {
+    fn propose(
+        &mut self,
+        now: Now,
+        record: &Record,
+        waiting: &BTreeMap<RecordId, Duration>,
+    ) -> Option<Proposal> {
         if let Some(stripped) = self.stripped.get(&record.id) {
             let verb = Verb::Enrich {
-                at: record.location.clone(),
+                at: stripped.location.clone(),
                 ours: Box::new(stripped.ait.clone()),
                 lost: stripped.state.lost().cloned().map(Box::new),
                 replace: false,
@@ -275,7 +334,9 @@ impl Supervisor {
             (State::Live, Life::Over { cause, evidence, heard }) => {
                 self.propose_loss(record, socket, cause, evidence, heard)
             }
-            (State::Live, Life::On) => self.propose_end(record).or_else(|| self.propose_follow(now, record)),
+            (State::Live, Life::On) => {
+                self.propose_end(record).or_else(|| self.propose_follow(now, record, waiting))
+            }
             (State::Live, Life::Unnamed) => self.propose_enrich(now, record),
             (State::Live, Life::Ending) => None,
             (
@@ -285,7 +346,8 @@ impl Supervisor {
         }
     }
 
-    /// The server is over: its agents are lost with it, but for one whose pane somebody had closed before.
+    /// The server is over: its agents are lost with it, all in one write. That goes for one whose pane was closed before and
+    /// that had not ended yet: an end is settled within its epoch or not at all.
     fn propose_loss(
         &self,
         record: &Record,
@@ -294,18 +356,6 @@ impl Supervisor {
         evidence: String,
         heard: Duration,
     ) -> Option<Proposal> {
-        if self.closed.contains(&record.id) {
-            let dead = matches!(
-                record.agent_process().and_then(|agent| self.watched.get(&agent)),
-                Some(Watched::Dead { .. })
-            );
-            // an agent that outlives its closed pane is neither lost nor ended yet
-            return dead.then(|| {
-                let evidence = "its pane was closed while its server lived".to_owned();
-                let told = self.told(record.id, socket, "ended", "answer", "dead_window", heard);
-                Proposal { verb: end("dead_window", evidence, true), told }
-            });
-        }
         let told = self.told(record.id, socket, "lost", "process", cause.word(), heard);
         Some(Proposal { verb: lose(cause, evidence), told })
     }
@@ -347,7 +397,12 @@ impl Supervisor {
     }
 
     /// Names and places around a live agent's pane, as the world has them now.
-    fn propose_follow(&mut self, now: Now, record: &Record) -> Option<Proposal> {
+    fn propose_follow(
+        &mut self,
+        now: Now,
+        record: &Record,
+        waiting: &BTreeMap<RecordId, Duration>,
+    ) -> Option<Proposal> {
         let epoch = record.ait.server.as_ref()?;
         let Location::Pane { pane, process } = &record.location else { return None };
         let up = self.servers.get(Path::new(&epoch.socket))?.up()?;
@@ -364,8 +419,9 @@ impl Supervisor {
         let place = up.world.place(tmux_control::PaneId(pane.0), record.session.as_bytes())?;
         let (follow, what) = follow(record, *pane, epoch, &place)?;
         if what == "layout" {
-            let due = *self.layouts.entry(record.id).or_insert(now.mono + LAYOUT_PAUSE);
+            let due = waiting.get(&record.id).copied().unwrap_or(now.mono + LAYOUT_PAUSE);
             if now.mono < due {
+                self.layouts.insert(record.id, due);
                 return None;
             }
         }
@@ -382,7 +438,13 @@ impl Supervisor {
 
     /// What looking at the pane's process found, where the record lacks it; and the server's own word on its start.
     fn propose_enrich(&self, now: Now, record: &Record) -> Option<Proposal> {
-        let found = self.found.get(&record.id);
+        let of = record.location.process();
+        let found = self.found.get(&record.id).filter(|found| {
+            of.is_some_and(|of| {
+                of.pid == found.pane_process.pid
+                    && (of.started.is_empty() || of.started == found.pane_process.started)
+            })
+        });
         let mut ours =
             found.map_or_else(Ours::default, |found| enrichment(record, found, &self.start.boot_id));
         if let Some(epoch) = ours.server.as_ref().or(record.ait.server.as_ref())
@@ -413,7 +475,8 @@ impl Supervisor {
         if *under_way != ticket {
             return;
         }
-        let Writing::UnderWay { told, failures, .. } = std::mem::replace(&mut self.writing, Writing::Idle)
+        let Writing::UnderWay { told, verbs, failures, .. } =
+            std::mem::replace(&mut self.writing, Writing::Idle)
         else {
             return;
         };
@@ -426,18 +489,30 @@ impl Supervisor {
                 return;
             }
         };
-        for (told, result) in told.into_iter().zip(results) {
+        self.recall = Recall::Done;
+        let records = Arc::clone(&view.records);
+        self.take_view(now, view);
+        for ((told, verb), result) in told.into_iter().zip(verbs).zip(results) {
             self.stripped.remove(&told.record);
             self.layouts.remove(&told.record);
             match result {
                 Ok(()) => self.applied(now, told),
                 Err(refused) => {
                     tracing::info!(record = %told.record, %refused, "a change was refused");
-                    self.stuck.insert(told.record);
+                    if let Some(record) = records.get(told.record) {
+                        self.stuck.insert(told.record, (verb, record.as_ref().clone()));
+                    }
                 }
             }
         }
-        self.take_view(now, view);
+    }
+
+    /// Whether that very change of that very record was refused before.
+    fn is_stuck(&self, id: RecordId, verb: &Verb) -> bool {
+        let record = self.store.as_ref().and_then(|view| view.records.get(id));
+        self.stuck.get(&id).is_some_and(|(refused, of)| {
+            refused == verb && record.is_some_and(|record| record.as_ref() == of)
+        })
     }
 
     fn applied(&mut self, now: Now, told: Told) {

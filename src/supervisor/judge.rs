@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
+use crate::record::ProcessId;
 use crate::world::rows::PaneRow;
 
 /// A live record whose agent's process has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Dying {
+    /// The process: a record that moved on to another one is not dying.
+    pub(super) agent: ProcessId,
     /// When that was heard.
     pub(super) at: Duration,
     /// Listings asked until then: only a later one says what it means.
@@ -143,7 +146,7 @@ mod tests {
     const PID: i32 = 4242;
 
     fn dying(nudges: u32) -> Dying {
-        Dying { at: Duration::ZERO, after: 0, nudges, next: None }
+        Dying { agent: ProcessId::bare(PID), at: Duration::ZERO, after: 0, nudges, next: None }
     }
 
     fn row(dead: bool, status: Option<i32>, signal: Option<i32>) -> PaneRow {

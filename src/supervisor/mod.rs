@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::api::{Happening, RECENT};
-use crate::record::{Ours, ProcessId, Record, RecordId, Records, ServerEpoch, Stamp, StateName};
+use crate::record::{Host, Ours, ProcessId, Record, RecordId, Records, ServerEpoch, Stamp, StateName, Verb};
 use crate::world::Marked;
 use crate::world::mark::Mark;
 
@@ -37,12 +37,16 @@ pub use input::{
     LastStop, LinkEvent, LinkId, Now, ShellHost, Start, StoreView, Tag, Ticket, Written,
 };
 use judge::Dying;
-use server::{Closing, ClosingStep, Keeping, Link, Server, Up};
+use server::{Closing, ClosingStep, Keeping, Left, Link, Server, Up};
 
 /// A question without an answer for this long makes the server unknown.
 const ANSWER: Duration = Duration::from_secs(5);
 /// How long a dead server's last words are waited for: they say how it ended.
 const LAST_WORDS: Duration = Duration::from_millis(200);
+/// How long a server that has no session left but ours is kept, so that the ends of its last agents are heard of.
+const LAST_ENDS: Duration = Duration::from_secs(1);
+/// How soon a server without a session ends once we left it.
+const LAST_EXIT: Duration = Duration::from_secs(5);
 /// How long a clean end may take.
 const FAREWELL: Duration = Duration::from_secs(2);
 /// The first and the longest pause before a failed write is tried again.
@@ -64,8 +68,10 @@ pub struct Supervisor {
     watched: BTreeMap<ProcessId, Watched>,
     /// Live records whose agent's process has ended, until it is settled what that means.
     dying: BTreeMap<RecordId, Dying>,
-    /// Live records whose pane was absent from a complete listing while their server lived.
-    closed: BTreeSet<RecordId>,
+    /// Records that were in the store and no longer are: their dead panes may be closed.
+    buried: BTreeSet<RecordId>,
+    /// Servers of this boot where agents ended before this supervisor began: dead panes may be left there.
+    untidy: BTreeMap<PathBuf, BTreeSet<ProcessId>>,
     /// Pane processes that were looked at, so that none is looked at twice.
     examined: BTreeMap<RecordId, i32>,
     /// What looking found, until it is written.
@@ -74,8 +80,8 @@ pub struct Supervisor {
     stripped: BTreeMap<RecordId, Box<Record>>,
     /// Layout changes, not written before then: they come in bursts.
     layouts: BTreeMap<RecordId, Duration>,
-    /// Records whose change was refused: left alone until the store changes.
-    stuck: BTreeSet<RecordId>,
+    /// Changes that were refused, with the record as it was then: not asked for again until the record or the store changes.
+    stuck: BTreeMap<RecordId, (Verb, Record)>,
     /// When to look again at operations that are waited for.
     again: Option<Duration>,
     writing: Writing,
@@ -116,6 +122,8 @@ enum Writing {
         ticket: Ticket,
         /// What each change is told as, once it is in the store.
         told: Vec<Told>,
+        /// The changes.
+        verbs: Vec<Verb>,
         /// Failures in a row before it.
         failures: u32,
     },
@@ -182,12 +190,13 @@ impl Supervisor {
             servers,
             watched: BTreeMap::new(),
             dying: BTreeMap::new(),
-            closed: BTreeSet::new(),
+            buried: BTreeSet::new(),
+            untidy: BTreeMap::new(),
             examined: BTreeMap::new(),
             found: BTreeMap::new(),
             stripped: BTreeMap::new(),
             layouts: BTreeMap::new(),
-            stuck: BTreeSet::new(),
+            stuck: BTreeMap::new(),
             again: None,
             writing: Writing::Idle,
             recall: Recall::Wanted,
@@ -248,7 +257,10 @@ impl Supervisor {
             }
             Input::Written { ticket, result } => self.written(now, ticket, result),
             Input::ScreenKept { socket, pane } => self.screen_kept(&socket, pane),
-            Input::Recalled(ends) => self.recall = Recall::Have(ends),
+            Input::Recalled(ends) => {
+                self.remember_panes(&ends);
+                self.recall = Recall::Have(ends);
+            }
             Input::Check => self.check(now),
             Input::Tick => {}
             Input::Stop => {
@@ -269,6 +281,9 @@ impl Supervisor {
     /// When to call [`Self::handle`] with a tick if nothing else comes; `None` when nothing is pending.
     #[must_use]
     pub fn deadline(&self) -> Option<Duration> {
+        if let Some(until) = self.stopping {
+            return (!self.ended).then_some(until);
+        }
         let servers = self.servers.values().flat_map(|server| {
             let paused = match &server.link {
                 Link::Paused { until } => Some(*until),
@@ -276,25 +291,29 @@ impl Supervisor {
             };
             let (owed, again) = server.up().map_or((None, None), |up| {
                 let owed = if up.silent { None } else { up.owed_since().map(|since| since + ANSWER) };
-                (owed, up.dirty.and(up.not_before))
+                (
+                    owed,
+                    [
+                        up.listing_due(),
+                        up.empty.filter(|_| up.open.is_empty()).map(|since| since + LAST_ENDS),
+                    ]
+                    .into_iter()
+                    .flatten()
+                    .min(),
+                )
             });
             [paused, owed, again]
         });
         let endings = self.servers.values().map(|server| self.last_words_due(server));
         let dying = self.dying.values().map(|dying| dying.next);
-        let layouts = self.layouts.values().map(|due| Some(*due));
-        let writing = match &self.writing {
-            Writing::Paused { until, .. } => Some(*until),
-            Writing::Idle | Writing::UnderWay { .. } => None,
+        // while a write is under way or waits, nothing else waits for the time
+        let (writing, resting) = match &self.writing {
+            Writing::Paused { until, .. } => (Some(*until), false),
+            Writing::UnderWay { .. } => (None, false),
+            Writing::Idle => (None, true),
         };
-        let stopping = if self.ended { None } else { self.stopping };
-        servers
-            .chain(endings)
-            .chain(dying)
-            .chain(layouts)
-            .chain([writing, stopping, self.again])
-            .flatten()
-            .min()
+        let layouts = self.layouts.values().map(|due| resting.then_some(*due));
+        servers.chain(endings).chain(dying).chain(layouts).chain([writing, self.again]).flatten().min()
     }
 
     /// Whether every server that was asked by [`Input::Check`] has answered, so that a report is as true as it gets.
@@ -336,6 +355,7 @@ impl Supervisor {
         self.again = self.again.filter(|due| now.mono < *due);
         self.bury(now);
         self.meet_servers();
+        self.tidy();
         self.watch();
         self.look();
         self.attach(now);
@@ -369,6 +389,9 @@ impl Supervisor {
     fn take_view(&mut self, now: Now, view: StoreView) {
         let records = view.records.clone();
         if let Some(before) = self.store.replace(view) {
+            let gone = before.records.iter().map(|record| record.id);
+            self.buried.extend(gone.filter(|id| records.get(*id).is_none()));
+            self.note_moved(&before, &records);
             self.note_stripped(&before, &records);
         }
         let live: BTreeSet<RecordId> = records
@@ -376,8 +399,12 @@ impl Supervisor {
             .filter(|record| record.state.name() == StateName::Live)
             .map(|record| record.id)
             .collect();
-        self.dying.retain(|id, _| live.contains(id));
-        self.closed.retain(|id| live.contains(id));
+        self.dying.retain(|id, dying| {
+            live.contains(id)
+                && records
+                    .get(*id)
+                    .is_some_and(|record| record.agent_process().as_ref() == Some(&dying.agent))
+        });
         self.layouts.retain(|id, _| live.contains(id));
         self.found.retain(|id, found| {
             let mut lacking = records.iter().filter(|record| record.id == *id);
@@ -417,6 +444,62 @@ impl Supervisor {
         }
     }
 
+    /// A record that went to another server, its agent gone from the one before, may have left a kept pane there.
+    fn note_moved(&mut self, before: &StoreView, records: &Records) {
+        for was in before.records.iter().filter(|was| was.ait.host == Some(Host::Pane)) {
+            let (Some(epoch), Some(is)) = (&was.ait.server, records.get(was.id)) else { continue };
+            let moved = is.state.name() == StateName::Live
+                && is.ait.server.as_ref().is_some_and(|to| to.process() != epoch.process());
+            if moved && epoch.boot_id == self.start.boot_id && !epoch.started.is_empty() {
+                self.untidy.entry(PathBuf::from(&epoch.socket)).or_default().insert(epoch.process());
+            }
+        }
+    }
+
+    /// Agents that ended in this boot may have left a kept pane, if the supervisor before this one ended before it closed it.
+    fn remember_panes(&mut self, ends: &[EndedEarlier]) {
+        for EndedEarlier { record, .. } in ends {
+            let Some(epoch) = record.ait.server.as_ref().filter(|e| e.boot_id == self.start.boot_id) else {
+                continue;
+            };
+            self.buried.insert(record.id);
+            if record.ait.host == Some(Host::Pane) && !epoch.started.is_empty() {
+                let socket = PathBuf::from(&epoch.socket);
+                self.servers.entry(socket.clone()).or_default();
+                self.untidy.entry(socket).or_default().insert(epoch.process());
+            }
+        }
+    }
+
+    /// Ends closings one round trip after their kill, and forgets what needs no tidying: servers that are over, and those that show no dead pane of ours.
+    fn tidy(&mut self) {
+        let known = self.store.as_ref().map(|view| view.records.clone()).unwrap_or_default();
+        let Self { untidy, servers, watched, buried, .. } = self;
+        for up in servers.values_mut().filter_map(Server::up_mut) {
+            if let Some(Closing { step: ClosingStep::Settle { after }, .. }) = up.closing
+                && up.answered > after
+            {
+                up.closing = None;
+            }
+        }
+        untidy.retain(|socket, processes| {
+            let up = servers.get(socket).and_then(Server::up);
+            processes.retain(|process| {
+                let over = matches!(watched.get(process), Some(Watched::Dead { .. }));
+                let seen = up.is_some_and(|up| {
+                    up.identity.process != *process
+                        || (up.world.is_complete()
+                            && up.closing.is_none()
+                            && up.orphan(buried, &known).is_none())
+                });
+                !over && !seen
+            });
+            // it is not worth more than a few tries
+            let unknown = servers.get(socket).is_some_and(|server| server.failures >= 5);
+            !processes.is_empty() && !unknown
+        });
+    }
+
     fn socket_seen(&mut self, socket: PathBuf, present: bool) {
         let server = self.servers.entry(socket).or_default();
         if server.present != Some(present) {
@@ -426,6 +509,7 @@ impl Supervisor {
         if present {
             server.remade = false;
             server.refused = false;
+            server.left = None;
             // somebody may have just begun to listen
             if let Link::Paused { .. } = server.link {
                 server.link = Link::Down;
@@ -442,15 +526,38 @@ impl Supervisor {
         match event {
             LinkEvent::Attached(identity) => {
                 if let Link::Attaching { .. } = server.link {
+                    // it speaks again: what it said before were not its last words
+                    if server.last_end.as_ref().is_some_and(|(of, _)| *of == identity.process) {
+                        server.last_end = None;
+                    }
+                    server.left = None;
                     server.trouble = None;
                     server.refused = false;
                     server.present = Some(true);
                     server.link = Link::Up(Box::new(Up::new(link, identity, now)));
+                    let here: Vec<RecordId> = self
+                        .records()
+                        .filter(|record| {
+                            record.ait.server.as_ref().is_some_and(|e| Path::new(&e.socket) == socket)
+                        })
+                        .map(|record| record.id)
+                        .collect();
+                    // whatever this client answers is asked after those deaths
+                    for id in here {
+                        if let Some(dying) = self.dying.get_mut(&id) {
+                            dying.after = 0;
+                            dying.next = None;
+                        }
+                    }
                     self.tell(now, Some(socket), None, "attached", "answer", String::new());
                 }
             }
             LinkEvent::Failed(failure) => {
                 server.refused = failure == AttachFailure::NoServer;
+                if server.refused {
+                    // its socket may have been deleted again
+                    server.remade = false;
+                }
                 server.trouble = Some(match failure {
                     AttachFailure::NoServer => "nobody listens on the socket".into(),
                     AttachFailure::Unknown(why) => why,
@@ -473,9 +580,14 @@ impl Supervisor {
                 }
             }
             LinkEvent::Ended { exit } => {
-                let of = server.speaking_of().cloned();
-                if let Some(process) = of {
-                    server.last_end = Some((process, exit));
+                // of a client that we let go ourselves, the end says nothing of the server
+                if let Link::Up(up) = &server.link {
+                    server.last_end = Some((up.identity.process.clone(), exit));
+                } else if let Link::Leaving { process: Some(process), .. } = &server.link
+                    && (exit.as_ref().is_some_and(|reason| !reason.is_empty())
+                        || matches!(self.watched.get(process), Some(Watched::Dead { .. })))
+                {
+                    server.last_end = Some((process.clone(), exit));
                 }
                 if matches!(server.link, Link::Attaching { .. }) {
                     server.pause(now.mono);
@@ -489,6 +601,8 @@ impl Supervisor {
 
     fn marked(now: Now, up: &mut Up, mark: &Mark) {
         match up.world.mark(mark) {
+            // a listing under way may have read the names before
+            Marked::Current if up.open.iter().any(|open| open.listing > 0) => up.soil(now.mono),
             Marked::Current => up.heard = now.mono,
             Marked::ReadAgain => up.soil(now.mono),
         }
@@ -527,6 +641,12 @@ impl Supervisor {
         }
         if server.and_then(Server::speaking_of) == Some(process) {
             return Life::Ending;
+        }
+        let emptied = server
+            .and_then(|s| s.left.as_ref())
+            .is_some_and(|left| left.empty.as_ref() == Some(process) && at < left.at + LAST_EXIT);
+        if emptied {
+            return over(ServerStopped, "its last session had ended");
         }
         match &self.start.last_stop {
             // whoever told the supervisor to end most likely told the server too: never started again unasked

@@ -1,6 +1,5 @@
 //! What is asked of the servers: listings, stamps, the closing of dead panes, and the way out of `_ait` for strangers.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use bstr::BString;
@@ -9,8 +8,8 @@ use tmux_control::{PaneId, SessionId};
 use super::judge::{Verdict, judge};
 use super::server::{Open, StrangerKey};
 use super::{
-    ANSWER, Action, Answer, Ask, Closing, ClosingStep, Habits, Keeping, LISTING_PAUSE, Now, RecordId,
-    StateName, Supervisor, Tag, Up,
+    ANSWER, Action, Answer, Ask, Closing, ClosingStep, Habits, Keeping, LISTING_PAUSE, Now, StateName,
+    Supervisor, Tag, Up,
 };
 use crate::record::{Host, Location, Record};
 use crate::world::Stranger;
@@ -22,7 +21,6 @@ impl Supervisor {
         for socket in sockets {
             self.mark_silent(now, &socket);
             self.nudge(now, &socket);
-            self.note_closed(&socket);
             self.stamp(now, &socket);
             self.close_dead(now, &socket);
             self.expel(now, &socket);
@@ -82,7 +80,10 @@ impl Supervisor {
                     closing.step = ClosingStep::Settle { after: up.asked };
                 }
             }
-            (Ask::ExpelWindow { .. } | Ask::ExpelPane { .. } | Ask::ExpelClient { .. } | Ask::Nudge, _) => {}
+            (Ask::ExpelWindow { .. } | Ask::ExpelPane { .. } | Ask::ExpelClient { .. }, _) => {
+                up.soil(now.mono)
+            }
+            (Ask::Nudge, _) => {}
             (Ask::RespawnStandin { .. }, _) => up.soil(now.mono),
             (Ask::Ping, _) => {}
             (
@@ -152,8 +153,11 @@ impl Supervisor {
     /// Makes tmux notice deaths that its answers do not show yet.
     fn nudge(&mut self, now: Now, socket: &Path) {
         let mut due = Vec::new();
+        let mut others = Vec::new();
         for record in self.records().filter(|record| on(record, socket)) {
-            let Some(up) = self.servers.get(socket).and_then(super::Server::up) else { return };
+            others.push(record.id);
+            let up = self.servers.get(socket).and_then(super::Server::up);
+            let Some(up) = up.filter(|up| !up.silent && up.world.is_complete()) else { continue };
             let (Some(dying), Location::Pane { pane, process }) =
                 (self.dying.get(&record.id), &record.location)
             else {
@@ -168,6 +172,12 @@ impl Supervisor {
                 continue;
             }
             due.push(record.id);
+        }
+        // whatever else they wait for, it is not the time
+        for id in others.iter().filter(|id| !due.contains(id)) {
+            if let Some(dying) = self.dying.get_mut(id) {
+                dying.next = None;
+            }
         }
         let mut nudged = false;
         for id in due {
@@ -190,26 +200,6 @@ impl Supervisor {
                 dying.after = asked;
             }
         }
-    }
-
-    /// Remembers live records whose pane a complete answer no longer names.
-    fn note_closed(&mut self, socket: &Path) {
-        let Some(up) = self.servers.get(socket).and_then(super::Server::up) else { return };
-        // an answer asked before the world was last found dirty says nothing of a pane made since
-        if up.dirty.is_some() || up.answered < up.asked || !up.world.is_complete() {
-            return;
-        }
-        let closed: Vec<RecordId> = self
-            .records()
-            .filter(|record| {
-                on(record, socket) && is_of(record, up) && record.state.name() == StateName::Live
-            })
-            .filter(|record| {
-                record.location.pane_id().is_some_and(|pane| up.world.pane(PaneId(pane.0)).is_none())
-            })
-            .map(|record| record.id)
-            .collect();
-        self.closed.extend(closed);
     }
 
     /// Stamps the panes of live records, and keeps those whose own process is the agent.
@@ -289,7 +279,7 @@ impl Supervisor {
 
     /// Closes the dead panes of agents whose end is in the archive: one at a time, each followed by one more round trip.
     fn close_dead(&mut self, now: Now, socket: &Path) {
-        let known: BTreeSet<RecordId> = self.records().map(|record| record.id).collect();
+        let known = self.store.as_ref().map(|view| view.records.clone()).unwrap_or_default();
         let writing = matches!(self.writing, super::Writing::UnderWay { .. });
         let Some(up) = self.servers.get_mut(socket).and_then(super::Server::up_mut) else { return };
         if let Some(closing) = up.closing {
@@ -301,6 +291,8 @@ impl Supervisor {
                     self.actions.push_back(Action::KeepScreen { socket: socket.to_owned(), pane, record });
                     return;
                 }
+                // a window change and a kill never go together (fault R1)
+                ClosingStep::Screened if up.is_moving() => return,
                 ClosingStep::Screened => {
                     up.closing = Some(Closing { step: ClosingStep::Kill, ..closing });
                     self.ask(now, socket, Ask::KillDead { pane: closing.pane, record: closing.record });
@@ -314,7 +306,7 @@ impl Supervisor {
         if writing {
             return;
         }
-        if let Some((pane, record)) = up.orphan(&known) {
+        if let Some((pane, record)) = up.orphan(&self.buried, &known) {
             up.closing = Some(Closing { pane, record, step: ClosingStep::Habits });
             self.ask(now, socket, Ask::Habits(pane));
         }
@@ -323,13 +315,22 @@ impl Supervisor {
     /// Sends what came to be in `_ait` to where it would have been without us.
     fn expel(&mut self, now: Now, socket: &Path) {
         let Some(up) = self.servers.get_mut(socket).and_then(super::Server::up_mut) else { return };
+        let killing = |closing: Closing| match closing.step {
+            ClosingStep::Kill | ClosingStep::Settle { .. } => true,
+            ClosingStep::Habits | ClosingStep::Asked | ClosingStep::Screen | ClosingStep::Screened => false,
+        };
+        if up.closing.is_some_and(killing) {
+            return;
+        }
+        let strangers = up.world.strangers();
+        up.expelled.retain(|(key, _)| strangers.iter().any(|stranger| StrangerKey::from(*stranger) == *key));
         let Some(to) = refuge(up) else { return };
         let mut asks: Vec<Ask> = std::mem::take(&mut up.guests)
             .into_iter()
             .map(|client| Ask::ExpelClient { client, to })
             .collect();
-        for stranger in up.world.strangers() {
-            if up.expelled.insert(StrangerKey::from(stranger)) {
+        for stranger in strangers {
+            if up.expelled.insert((StrangerKey::from(stranger), to.0)) {
                 asks.push(match stranger {
                     Stranger::Window { window, selected } => Ask::ExpelWindow { window, to, selected },
                     Stranger::Pane { pane, selected } => Ask::ExpelPane { pane, to, selected },

@@ -8,7 +8,7 @@ use tmux_control::PaneId;
 
 use super::input::{Ask, Identity, LinkId, Tag};
 use crate::api::Happening;
-use crate::record::{ProcessId, RecordId};
+use crate::record::{Location, ProcessId, RecordId, Records, StateName};
 use crate::world::{Stranger, World};
 
 /// Listings under way at once: one that may have been asked too early, one that was asked after.
@@ -37,10 +37,25 @@ pub(super) struct Server {
     pub(super) refused: bool,
     /// How the last link that was up ended: of which server, with which `%exit`.
     pub(super) last_end: Option<(ProcessId, Option<BString>)>,
+    /// What the last client was let go for, so that it does not come back for the same.
+    pub(super) left: Option<Left>,
     /// SIGUSR1 was sent for this absence of the socket.
     pub(super) remade: bool,
     /// The last event that changed the store.
     pub(super) last_event: Option<Happening>,
+}
+
+/// A server that was left although records name it.
+#[derive(Debug)]
+pub(super) struct Left {
+    /// When.
+    pub(super) at: Duration,
+    /// The lives of it that were wanted then.
+    pub(super) wanted: Vec<ProcessId>,
+    /// The one that had no session left but ours; else another server listens there.
+    pub(super) empty: Option<ProcessId>,
+    /// Records whose agent's end was known then.
+    pub(super) dying: Vec<RecordId>,
 }
 
 /// The control client of a server.
@@ -108,8 +123,12 @@ pub(super) struct Up {
     pub(super) taking_back: bool,
     /// Clients that came to `_ait`, not yet sent away.
     pub(super) guests: Vec<BString>,
-    /// What was already told to leave `_ait`.
-    pub(super) expelled: BTreeSet<StrangerKey>,
+    /// What was already told to leave `_ait`, and where to.
+    pub(super) expelled: BTreeSet<(StrangerKey, u32)>,
+    /// A record named it since we attached.
+    pub(super) named: bool,
+    /// Since when no session is left but ours.
+    pub(super) empty: Option<Duration>,
 }
 
 /// A stranger, in an order.
@@ -236,15 +255,6 @@ impl Server {
 }
 
 impl Up {
-    /// A dead pane whose stamp names a record that is in the store no more, and that is ours to close.
-    pub(super) fn orphan(&self, known: &BTreeSet<RecordId>) -> Option<(PaneId, RecordId)> {
-        self.world.panes().find_map(|row| {
-            let record: RecordId = std::str::from_utf8(&row.stamp).ok()?.parse().ok()?;
-            let orphan = row.dead && row.frozen.is_empty() && !known.contains(&record);
-            (orphan && !self.left.contains(&row.id)).then_some((row.id, record))
-        })
-    }
-
     /// A client just attached: nothing is known of the server but who it is.
     pub(super) fn new(link: LinkId, identity: Identity, now: super::input::Now) -> Self {
         let world = World::unknown(identity.session, identity.hold);
@@ -269,6 +279,8 @@ impl Up {
             taking_back: false,
             guests: Vec::new(),
             expelled: BTreeSet::new(),
+            named: false,
+            empty: None,
         }
     }
 
@@ -285,6 +297,47 @@ impl Up {
             && under_way < LISTINGS
             && !self.silent
             && self.not_before.is_none_or(|not_before| now >= not_before)
+    }
+
+    /// A dead pane of a record that is no longer in the store, or live in another pane, unless it is to stay.
+    pub(super) fn orphan(&self, buried: &BTreeSet<RecordId>, known: &Records) -> Option<(PaneId, RecordId)> {
+        self.world.panes().find_map(|row| {
+            let record: RecordId = std::str::from_utf8(&row.stamp).ok()?.parse().ok()?;
+            let ours = match known.get(record) {
+                None => buried.contains(&record),
+                Some(known) => {
+                    let here = known.location.pane_id().is_some_and(|pane| pane.0 == row.id.0)
+                        && known.ait.server.as_ref().is_some_and(|e| e.process() == self.identity.process);
+                    known.state.name() == StateName::Live && known.location != Location::Gone && !here
+                }
+            };
+            let orphan = ours && row.dead && row.frozen.is_empty() && !self.left.contains(&row.id);
+            orphan.then_some((row.id, record))
+        })
+    }
+
+    /// Whether a window, a pane or a client is on its way out of `_ait`.
+    pub(super) fn is_moving(&self) -> bool {
+        self.open.iter().any(|open| match open.ask {
+            Ask::ExpelWindow { .. } | Ask::ExpelPane { .. } | Ask::ExpelClient { .. } => true,
+            Ask::Listing
+            | Ask::Ping
+            | Ask::Nudge
+            | Ask::Habits(_)
+            | Ask::Stamp { .. }
+            | Ask::Unstamp { .. }
+            | Ask::UnstampFrozen { .. }
+            | Ask::RespawnStandin { .. }
+            | Ask::KeepDead { .. }
+            | Ask::UnkeepDead { .. }
+            | Ask::KillDead { .. } => false,
+        })
+    }
+
+    /// When the next listing is due, if it waits for the time alone.
+    pub(super) fn listing_due(&self) -> Option<Duration> {
+        let due = self.not_before?;
+        self.wants_listing(due).then_some(due)
     }
 
     /// The oldest question without an answer, since when.

@@ -24,7 +24,9 @@ pub(super) fn claimed(
     for record in records.iter() {
         let Some(lost) = record.state.lost() else { continue };
         let boot = boot_of(record);
-        let stopped = lost.cause == LossCause::ServerStopped && matches!(record.state, State::Frozen { .. });
+        // a server that went without a word, while the machine went down, was most likely told to end too
+        let stopped = matches!(lost.cause, LossCause::ServerStopped | LossCause::ServerGone)
+            && matches!(record.state, State::Frozen { .. });
         if stopped && is_past(boot, start) && lost.at.unix() > end_of(boot, start) - CLAIM {
             changes.push((
                 record.id,
@@ -119,7 +121,13 @@ impl Supervisor {
                     let here = record.ait.server.as_ref().is_some_and(|e| e.process() == up.identity.process);
                     let Some(pane) = record.location.pane_id().filter(|_| here) else { continue };
                     let pane = tmux_control::PaneId(pane.0);
-                    if up.keeping.get(&pane) == Some(&super::Keeping::Kept) {
+                    let keeps = match up.keeping.get(&pane) {
+                        Some(super::Keeping::Kept | super::Keeping::Ordered) => true,
+                        Some(super::Keeping::Free | super::Keeping::Theirs) => false,
+                        // stamped before we came: an earlier supervisor set it, as far as anybody knows
+                        Some(super::Keeping::Asked) | None => !up.stamped.contains(&(pane, record.id)),
+                    };
+                    if keeps {
                         asks.push(Ask::UnkeepDead { pane, record: record.id });
                     }
                     asks.push(Ask::Unstamp { pane, record: record.id });
