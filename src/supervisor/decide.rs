@@ -490,11 +490,13 @@ impl Supervisor {
             }
         };
         self.recall = Recall::Done;
+        for told in &told {
+            self.stripped.remove(&told.record);
+            self.layouts.remove(&told.record);
+        }
         let records = Arc::clone(&view.records);
         self.take_view(now, view);
         for ((told, verb), result) in told.into_iter().zip(verbs).zip(results) {
-            self.stripped.remove(&told.record);
-            self.layouts.remove(&told.record);
             match result {
                 Ok(()) => self.applied(now, told),
                 Err(refused) => {
