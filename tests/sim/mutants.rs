@@ -155,7 +155,7 @@ impl Sim {
                 };
                 let first = Action::Ask { socket: socket.clone(), link, tag, ask };
                 let second = other.map(|ask| Action::Ask { socket, link, tag: Tag(u64::MAX), ask });
-                std::iter::once(first).chain(second).collect()
+                second.into_iter().chain(std::iter::once(first)).collect()
             }
             (Mutant::KillsTheKept | Mutant::KillsUnguarded, Action::Ask { socket, link, tag, ask }) => {
                 let ask = match ask {

@@ -132,8 +132,11 @@ impl Sim {
     pub(crate) fn new(seed: u64, mutant: Option<Mutant>, traced: bool) -> Self {
         let mut dice = Dice::new(seed);
         let epoch = 1_790_000_000;
-        let trusting =
-            matches!(mutant, Some(Mutant::EndsTheLiving | Mutant::UnknownIsGone | Mutant::PartialView));
+        let trusting = match mutant {
+            Some(Mutant::UnknownIsGone) => Some(true),
+            Some(Mutant::EndsTheLiving | Mutant::PartialView) => Some(false),
+            Some(_) | None => None,
+        };
         let disk = Disk { bits: Some(Dice::new(dice.roll())), trusting, ..Disk::default() };
         Self {
             now: 0,
