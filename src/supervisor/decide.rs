@@ -491,7 +491,6 @@ impl Supervisor {
         };
         self.recall = Recall::Done;
         for told in &told {
-            self.stripped.remove(&told.record);
             self.layouts.remove(&told.record);
         }
         let records = Arc::clone(&view.records);

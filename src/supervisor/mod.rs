@@ -358,8 +358,8 @@ impl Supervisor {
         self.tidy();
         self.watch();
         self.look();
-        self.attach(now);
         self.attend_dying(now);
+        self.attach(now);
         if !self.recalling() {
             self.write(now);
         }
@@ -430,7 +430,8 @@ impl Supervisor {
     /// An earlier script writes the shared fields and drops our object: what it dropped is put back for a record that is
     /// otherwise where it was.
     fn note_stripped(&mut self, before: &StoreView, records: &Records) {
-        self.stripped.retain(|id, _| records.get(*id).is_some());
+        // until it is back; a write that was under way meanwhile says nothing of it
+        self.stripped.retain(|id, _| records.get(*id).is_some_and(|record| record.ait == Ours::default()));
         for record in records.iter().filter(|record| record.ait == Ours::default()) {
             let Some(known) = before.records.get(record.id).filter(|known| known.ait != Ours::default())
             else {
