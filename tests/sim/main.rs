@@ -48,6 +48,7 @@ fn run(seed: u64, mutant: Option<Mutant>, traced: bool) -> Run {
     Run { broken: sim.oracle.broken, trace: sim.trace.unwrap_or_default(), steps: sim.steps }
 }
 
+#[expect(clippy::disallowed_methods, reason = "whoever runs it says how many seeds, and which")]
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|text| text.parse().ok())
 }
