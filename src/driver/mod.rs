@@ -504,7 +504,7 @@ impl Driver {
             }
             Touched::Path(path) => {
                 let in_folder = path.parent().is_some_and(|folder| self.folders.contains(folder));
-                if in_folder && !path.extension().is_some_and(|ending| ending == "lock") {
+                if in_folder && path.extension().is_none_or(|ending| ending != "lock") {
                     let present = is_socket(&path);
                     self.hear(Instant::now(), Input::Socket { socket: path, present });
                     self.look_who_listens();
