@@ -37,7 +37,10 @@ pub mod tmux;
     reason = "reads and replaces the record file and asks for the time, the boot and random bits"
 )]
 pub mod store;
+pub mod watch;
 
 // show
 #[expect(clippy::disallowed_methods, reason = "a face reads arguments, the environment and the terminal")]
 pub mod cli;
+#[expect(clippy::disallowed_methods, reason = "a face reads the environment, captures and the terminal")]
+pub mod tui;

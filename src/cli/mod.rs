@@ -14,6 +14,7 @@ mod demo;
 mod demo_agent;
 mod doctor;
 mod failure;
+mod frozenagent;
 mod hold;
 mod print;
 mod program;
@@ -28,6 +29,7 @@ mod tether;
 
 use std::ffi::OsString;
 use std::future::Future;
+use std::io::IsTerminal;
 use std::path::Path;
 use std::process::{ExitCode, Stdio};
 use std::time::Duration;
@@ -60,6 +62,7 @@ enum Command {
     Status(status::Args),
     Doctor(doctor::Args),
     Adopt(adopt::Args),
+    Frozenagent(frozenagent::Args),
     /// Show the main job on a private tmux server; leaves nothing behind
     Demo(demo::Args),
     /// A stand-in agent for `ait demo` and the tests
@@ -86,6 +89,7 @@ impl Command {
             Self::Status(args) => status::run(args),
             Self::Doctor(args) => doctor::run(args),
             Self::Adopt(args) => adopt::run(args),
+            Self::Frozenagent(args) => frozenagent::run(args),
             Self::Demo(args) => demo::run(args),
             Self::DemoAgent(args) => demo_agent::run(args),
             Self::Hold(args) => hold::run(args),
@@ -105,7 +109,10 @@ pub fn main() -> ExitCode {
         Ok(parsed) => parsed,
         Err(wrong) => return refuse(&wrong, &arguments).into(),
     };
-    log_to_stderr();
+    // a log has no place on the page of a face
+    if !matches!(parsed.command, Command::Frozenagent(_)) || !std::io::stderr().is_terminal() {
+        log_to_stderr();
+    }
     match parsed.command.run() {
         Ok(exit) => exit.into(),
         Err(failure) => failure.report().into(),

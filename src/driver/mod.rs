@@ -9,7 +9,6 @@ mod examine;
 mod link;
 mod scribe;
 mod talk;
-mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -27,10 +26,10 @@ use crate::record::{ProcessId, RecordId, Stamp};
 use crate::store::{Files, Paths, Store, StoreError, Supervising, SupervisorLock, System, Taken};
 use crate::supervisor::{Action, Answer, Input, LastStop, LinkEvent, LinkId, Now, Start, Supervisor};
 use crate::tmux::{OneShot, Probe, probe};
+use crate::watch::{Touched, Watcher};
 use link::{Linked, Said, Word};
 use scribe::Job;
 use talk::{Door, Wish};
-use watch::{Touched, Watcher};
 
 /// Inputs that may wait for the loop; whoever sends more waits.
 const INBOX: usize = 1024;

@@ -10,7 +10,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use bstr::{BString, ByteSlice};
-use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::process::{Child, Command};
 
 use super::{Probe, binary, probe};
@@ -139,13 +139,30 @@ impl OneShot {
         &self,
         words: impl IntoIterator<Item = W>,
     ) -> Result<Vec<u8>, Unanswered> {
-        let mut child = self.spawn(words).map_err(|source| self.failed(source))?;
+        self.feed(words, None).await
+    }
+
+    /// The same for a command that reads its standard input (`load-buffer -`).
+    ///
+    /// # Errors
+    /// As [`OneShot::run`].
+    pub async fn feed<W: AsRef<OsStr>>(
+        &self,
+        words: impl IntoIterator<Item = W>,
+        input: Option<&[u8]>,
+    ) -> Result<Vec<u8>, Unanswered> {
+        let mut child = self.spawn(words, input.is_some()).map_err(|source| self.failed(source))?;
         let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
             return Err(self.failed(io::Error::other("a pipe is missing")));
         };
+        let stdin = child.stdin.take();
         let heard = tokio::time::timeout(self.deadline, async {
             // one byte more than the bound tells that there is more
-            let (answer, words) = tokio::try_join!(take(stdout, self.limit + 1), take(stderr, WORDS_LIMIT))?;
+            let (answer, words, ()) = tokio::try_join!(
+                take(stdout, self.limit + 1),
+                take(stderr, WORDS_LIMIT),
+                give(stdin, input.unwrap_or_default())
+            )?;
             let status = if answer.len() > self.limit { None } else { Some(child.wait().await?) };
             Ok::<_, io::Error>((answer, words, status))
         })
@@ -167,7 +184,7 @@ impl OneShot {
         }
     }
 
-    fn spawn<W: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = W>) -> io::Result<Child> {
+    fn spawn<W: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = W>, fed: bool) -> io::Result<Child> {
         Command::new(&self.binary)
             .args(["-u", "-N", "-S"])
             .arg(&self.socket)
@@ -175,7 +192,7 @@ impl OneShot {
             // a command without a target must not choose the pane we happen to run in
             .env_remove("TMUX")
             .env_remove("TMUX_PANE")
-            .stdin(Stdio::null())
+            .stdin(if fed { Stdio::piped() } else { Stdio::null() })
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0)
@@ -276,6 +293,15 @@ async fn take(from: impl AsyncRead + Unpin, limit: usize) -> io::Result<Vec<u8>>
     let mut bytes = Vec::new();
     from.take(limit as u64).read_to_end(&mut bytes).await?;
     Ok(bytes)
+}
+
+/// Writes it all and closes. A reader that ends early says why in its own words.
+async fn give(to: Option<impl AsyncWrite + Unpin>, input: &[u8]) -> io::Result<()> {
+    let Some(mut to) = to else { return Ok(()) };
+    match to.write_all(input).await {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
 }
 
 /// Kills and reaps. A process that cannot be killed (in the kernel on a dead disk) is left to the runtime's reaper.

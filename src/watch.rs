@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// What was touched.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Touched {
+pub enum Touched {
     /// Something of this path.
     Path(PathBuf),
     /// Nobody knows: look at everything.
@@ -36,9 +36,9 @@ impl Folders {
 }
 
 #[cfg(target_os = "linux")]
-pub(super) use linux::Watcher;
+pub use linux::Watcher;
 #[cfg(target_os = "macos")]
-pub(super) use macos::Watcher;
+pub use macos::Watcher;
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -53,7 +53,7 @@ mod linux {
     const BUFFER: usize = 16 * 1024;
 
     /// The folders being watched.
-    pub(in crate::driver) struct Watcher {
+    pub struct Watcher {
         folders: Folders,
         watches: Watches,
         stream: EventStream<Vec<u8>>,
@@ -62,7 +62,7 @@ mod linux {
 
     impl Watcher {
         /// Watches nothing yet. Must be called within a tokio runtime.
-        pub(in crate::driver) fn new() -> io::Result<Self> {
+        pub fn new() -> io::Result<Self> {
             let inotify = Inotify::init()?;
             let watches = inotify.watches();
             let stream = inotify.into_event_stream(vec![0; BUFFER])?;
@@ -70,13 +70,13 @@ mod linux {
         }
 
         /// Hears of this folder from now on, whether it is there or not.
-        pub(in crate::driver) fn add(&mut self, folder: &Path) -> io::Result<()> {
+        pub fn add(&mut self, folder: &Path) -> io::Result<()> {
             self.folders.wanted.insert(folder.to_owned());
             self.follow()
         }
 
         /// The next thing that was touched. Cancel safe.
-        pub(in crate::driver) async fn next(&mut self) -> Touched {
+        pub async fn next(&mut self) -> Touched {
             loop {
                 let event = match self.stream.next().await {
                     Some(Ok(event)) => event,
@@ -166,7 +166,7 @@ mod macos {
     const ROOM: usize = 1024;
 
     /// The folders being watched. Untested.
-    pub(in crate::driver) struct Watcher {
+    pub struct Watcher {
         folders: Folders,
         notify: RecommendedWatcher,
         heard: mpsc::Receiver<Touched>,
@@ -174,7 +174,7 @@ mod macos {
 
     impl Watcher {
         /// Watches nothing yet.
-        pub(in crate::driver) fn new() -> io::Result<Self> {
+        pub fn new() -> io::Result<Self> {
             let (tell, heard) = mpsc::channel(ROOM);
             let notify = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
                 let touched = match event {
@@ -194,7 +194,7 @@ mod macos {
         }
 
         /// Hears of this folder from now on, whether it is there or not.
-        pub(in crate::driver) fn add(&mut self, folder: &Path) -> io::Result<()> {
+        pub fn add(&mut self, folder: &Path) -> io::Result<()> {
             self.folders.wanted.insert(folder.to_owned());
             for standing in self.folders.standing() {
                 self.notify.watch(&standing, RecursiveMode::NonRecursive).map_err(io::Error::other)?;
@@ -203,7 +203,7 @@ mod macos {
         }
 
         /// The next thing that was touched. Cancel safe.
-        pub(in crate::driver) async fn next(&mut self) -> Touched {
+        pub async fn next(&mut self) -> Touched {
             match self.heard.recv().await {
                 Some(touched) => touched,
                 None => std::future::pending().await,
