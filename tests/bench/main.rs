@@ -5,9 +5,11 @@
 #![allow(clippy::disallowed_methods, reason = "benches touch the world and read the clock")]
 
 mod store;
+mod viewer;
 
 fn main() {
     let mut criterion = criterion::Criterion::default().configure_from_args();
     store::benches(&mut criterion);
+    viewer::benches(&mut criterion);
     criterion.final_summary();
 }

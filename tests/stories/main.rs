@@ -33,3 +33,4 @@ mod tmux;
 mod together;
 mod unknown;
 mod untouched;
+mod viewer;

@@ -67,6 +67,9 @@ pub fn draw(model: &Model, area: Rect, buffer: &mut Buffer) -> Option<Position> 
     }
     let body = Rect { y, height: layout.body, ..area };
     match model.pager() {
+        Some(pager) if pager.lines().is_empty() => {
+            put(buffer, body, GUTTER, body.y, "the capture is empty", Style::new());
+        }
         Some(pager) => draw_text(&pager.screen(), body, buffer),
         None => draw_list(model, body, buffer),
     }
@@ -281,6 +284,11 @@ fn split<'a>(text: &'a str, at: usize, hits: &[std::ops::Range<usize>]) -> Vec<(
 const COLUMNS: [(&str, u8); 7] =
     [("project", 3), ("window", 0), ("task", 2), ("agent", 5), ("frozen", 4), ("lines", 6), ("cause", 1)];
 
+/// The column of the windows' names, in [`COLUMNS`].
+const WINDOW: usize = 1;
+/// What a window's name needs at least, in columns.
+const SHORT: usize = 14;
+
 fn cells(record: &Record) -> [String; 7] {
     [
         model::project(record),
@@ -307,10 +315,18 @@ fn draw_list(model: &Model, area: Rect, buffer: &mut Buffer) {
     let mut columns: Vec<(usize, usize)> =
         (0..COLUMNS.len()).map(|column| (column, natural(column))).filter(|(_, width)| *width > 0).collect();
     let room = usize::from(area.width.saturating_sub(GUTTER));
-    let needed = |columns: &[(usize, usize)]| columns.iter().map(|(_, width)| width + GAP).sum::<usize>();
+    // names give way before whole columns do
+    let least = |column: usize, width: usize| if column == WINDOW { width.min(SHORT) } else { width };
+    let needed = |columns: &[(usize, usize)]| {
+        columns.iter().map(|(column, width)| least(*column, *width) + GAP).sum::<usize>()
+    };
     while columns.len() > 1 && needed(&columns) > room + GAP {
         let heaviest = columns.iter().map(|(column, _)| COLUMNS[*column].1).max();
         columns.retain(|(column, _)| Some(COLUMNS[*column].1) != heaviest);
+    }
+    let spare = (room + GAP).saturating_sub(needed(&columns));
+    for (column, width) in &mut columns {
+        *width = (*width).min(least(*column, *width) + spare);
     }
     let titled = area.height > 2;
     let titles: [String; 7] = COLUMNS.map(|(name, _)| name.to_owned());
