@@ -8,6 +8,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use crate::support::proc::{self, Process};
+use crate::support::run::Running;
 use crate::support::{AIT, Agent, DEADLINE, Home, Supervisor, Tmux, wait, wait_until};
 
 /// An agent whose freeze was carried through by hand, up to the viewer in its pane.
@@ -50,12 +51,18 @@ impl Frozen {
 /// `freeze-begin` with a capture where it belongs; gives the token.
 #[track_caller]
 fn begin(home: &Home, agent: &Agent) -> String {
+    begin_as(home, agent, std::process::id())
+}
+
+/// The same by a coordinator of this pid.
+#[track_caller]
+fn begin_as(home: &Home, agent: &Agent, owner: u32) -> String {
     let folder = captures(home, &agent.id);
     fs::create_dir_all(&folder).unwrap();
     let (ansi, txt) = (folder.join("capture.ansi"), folder.join("capture.txt"));
     fs::write(&ansi, CAPTURE).unwrap();
     fs::write(&txt, "plain\n").unwrap();
-    let owner = std::process::id().to_string();
+    let owner = owner.to_string();
     let files = [ansi, txt].map(|path| path.to_string_lossy().into_owned());
     let verb = ["record", "freeze-begin", &agent.id, "--owner-pid", &owner, "--lines", "3"];
     let told =
@@ -246,6 +253,38 @@ fn a_killed_stand_in_is_brought_back_once() {
         again.alive() && tmux.format(pane, "#{pane_pid}") == again.pid.to_string()
     });
     assert_eq!(home.record(&frozen.agent.id).unwrap()["state"], "frozen");
+}
+
+#[test]
+fn a_freeze_that_was_cut_short_is_brought_to_its_end() {
+    let home = Home::new();
+    let tmux = Tmux::start(&home);
+    let supervisor = Supervisor::launch(&home, &[&tmux], &[("AITASKS_STALE_OP_GRACE", "1")]);
+    supervisor.ready();
+    let agent = Agent::start(&tmux, "main", "cut short");
+    supervisor.watching(&tmux, 1);
+    supervisor.knows(&tmux, &[&agent]);
+    let mut coordinator = Running::start(home.command("sleep").arg("1000000"));
+    begin_as(&home, &agent, coordinator.process().pid);
+    tmux.ok(["set-option", "-p", "-t", &agent.pane.id, "@aitask_frozen", &agent.id]);
+    let before = agent.pane.process();
+    before.signal(Signal::TERM);
+    assert!(before.dies(DEADLINE));
+    // the agent is ended and nobody is left to go on
+    coordinator.process().signal(Signal::KILL);
+    coordinator.join(DEADLINE);
+    let record = home.store_until("the freeze to be ended", |home| {
+        home.record(&agent.id).filter(|record| record["state"] == "frozen")
+    });
+    let viewer = viewer(&tmux, &agent);
+    assert_eq!(
+        (&record["pane_id"], &record["pane_pid"]),
+        (&agent.pane.id.clone().into(), &viewer.pid.into())
+    );
+    assert_eq!(record["standin_pid"], viewer.pid);
+    assert_eq!(tmux.format(&agent.pane.id, "#{@aitask_standin_ready}"), "1");
+    shows(&tmux, &agent.pane.id, "needle in red");
+    shows(&tmux, &agent.pane.id, "3 lines · frozen");
 }
 
 #[test]

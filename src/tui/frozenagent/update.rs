@@ -343,16 +343,15 @@ fn type_search(model: &mut Model, mut typed: String, key: KeyEvent) {
             return;
         }
         KeyCode::Esc => return,
-        KeyCode::Backspace => {
-            if typed.pop().is_none() {
-                return;
-            }
-        }
+        // nothing is left to take back: the search is left
+        KeyCode::Backspace if typed.is_empty() => return,
+        KeyCode::Backspace => drop(typed.pop()),
         KeyCode::Char('u') if key.modifiers.contains(KeyModifiers::CONTROL) => typed.clear(),
-        KeyCode::Char(c) if !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) => {
-            if typed.chars().count() < SEARCH_LIMIT {
-                typed.push_str(&one_row(c.encode_utf8(&mut [0; 4])));
-            }
+        KeyCode::Char(c)
+            if !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT)
+                && typed.chars().count() < SEARCH_LIMIT =>
+        {
+            typed.push_str(&one_row(c.encode_utf8(&mut [0; 4])));
         }
         _ => {}
     }
