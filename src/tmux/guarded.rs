@@ -193,25 +193,27 @@ pub enum Outcome {
 pub struct Dispatch {
     guard: Guard,
     acts: Vec<Command>,
+    /// Leaves the token on the pane.
+    proof: Option<Command>,
     token: Token,
 }
 
 impl Dispatch {
     fn new(guard: Guard, act: Command, token: Token) -> Dispatch {
         let proof = set_option(guard.pane, PaneOption::RespawnToken, &token.0);
-        Dispatch { guard, acts: vec![act, proof], token }
+        Dispatch { guard, acts: vec![act], proof: Some(proof), token }
     }
 
     /// An act after which there is no pane to leave a token on.
     fn last(guard: Guard, act: Command, token: Token) -> Dispatch {
-        Dispatch { guard, acts: vec![act], token }
+        Dispatch { guard, acts: vec![act], proof: None, token }
     }
 
     /// The same act with the printed token as its only proof, for a client that lists the server anew should it lose the
     /// connection: nothing is left on the pane.
     #[must_use]
     pub fn printed(mut self) -> Dispatch {
-        self.acts.truncate(1);
+        self.proof = None;
         self
     }
 
@@ -223,6 +225,7 @@ impl Dispatch {
     /// As one command.
     pub fn command(&self) -> Command {
         let mut acts = self.acts.clone();
+        acts.extend(self.proof.clone());
         acts.push(print(&format!("T:{}", self.token.0)));
         Command::new("if-shell")
             .args(["-F", "-t", &self.guard.pane.to_string(), &self.guard.test()])
@@ -386,7 +389,11 @@ fn respawn_act(guard: Guard, program: &[&OsStr], folder: Option<&Path>, token: T
         act = act.arg("-c").arg(literal(folder.as_os_str().as_bytes()));
     }
     let act = act.arg("--").args(program.iter().map(|word| word.as_bytes()));
-    Dispatch::new(guard, act, token)
+    // options outlive a respawn: whoever comes now has drawn nothing yet
+    let unready = unset_option(guard.pane, PaneOption::StandinReady.name());
+    let mut dispatch = Dispatch::new(guard, act, token);
+    dispatch.acts.insert(0, unready);
+    dispatch
 }
 
 fn set_option(pane: PaneId, option: PaneOption, text: &str) -> Command {
@@ -446,6 +453,12 @@ mod tests {
         let text = line(&dispatch.command());
         assert!(text.contains("##{b}"), "{text}");
         assert!(text.contains("set-option -p -t %5 @aitask_respawn_token abc"), "{text}");
+        // what the one before was proven by is taken away in the same command
+        let unready = text.find("set-option -p -u -q -t %5 @aitask_standin_ready").unwrap();
+        assert!(unready < text.find("respawn-pane").unwrap(), "{text}");
+        let printed = line(&dispatch.printed().command());
+        assert!(printed.contains("@aitask_standin_ready") && printed.contains("respawn-pane"), "{printed}");
+        assert!(!printed.contains("@aitask_respawn_token"), "{printed}");
         assert_eq!(respawn(guard(), &words[..1], None, token()), Err(BadValue::NoProgram));
     }
 

@@ -240,6 +240,8 @@ fn a_killed_stand_in_is_brought_back_once() {
     let frozen = Frozen::new(&tmux, "comes back");
     supervisor.attached(&tmux);
     supervisor.settled(&tmux);
+    // a value of another's: gone by the respawn, and set by the new viewer alone
+    tmux.ok(["set-option", "-p", "-t", &frozen.agent.pane.id, "@aitask_standin_ready", "stale"]);
     frozen.viewer.signal(Signal::KILL);
     assert!(frozen.viewer.dies(DEADLINE));
     let pane = frozen.agent.pane.id.as_str();

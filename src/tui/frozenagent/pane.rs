@@ -59,12 +59,13 @@ impl OwnPane {
         record: RecordId,
         act: impl Fn(Guard, Token) -> Option<Dispatch>,
     ) -> Result<Outcome, Unanswered> {
-        let words = ["display-message", "-p", "-t", &self.id.to_string(), "#{pid} #{start_time}"];
+        let words = ["display-message", "-p", "-t", &self.id.to_string(), "#{pid} #{start_time} #{pane_pid}"];
         let answer = String::from_utf8_lossy(&self.server.run(words).await?).into_owned();
-        let Some(epoch) = epoch(&answer).filter(|epoch| epoch.pid == self.server_pid) else {
+        let Some((epoch, process)) = life(&answer).filter(|(epoch, _)| epoch.pid == self.server_pid) else {
             return Ok(Outcome::NotMet);
         };
-        let guard = Guard::new(self.id, epoch).stamped(PaneOption::Frozen, record);
+        // the process too: what was respawned meanwhile is not spoken for
+        let guard = Guard::new(self.id, epoch).stamped(PaneOption::Frozen, record).process(process);
         match Token::random().ok().and_then(|token| act(guard, token)) {
             Some(dispatch) => dispatch.printed().run(&self.server).await,
             None => Ok(Outcome::Unknown),
@@ -72,7 +73,9 @@ impl OwnPane {
     }
 }
 
-fn epoch(answer: &str) -> Option<Epoch> {
-    let (pid, started_at) = answer.trim().split_once(' ')?;
-    Some(Epoch { pid: pid.parse().ok()?, started_at: started_at.parse().ok()? })
+/// The server's life and the pane's process, as tmux prints them.
+fn life(answer: &str) -> Option<(Epoch, i32)> {
+    let mut words = answer.split_whitespace();
+    let epoch = Epoch { pid: words.next()?.parse().ok()?, started_at: words.next()?.parse().ok()? };
+    Some((epoch, words.next()?.parse().ok()?))
 }
