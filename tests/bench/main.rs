@@ -1,15 +1,26 @@
 //! The benches: what the product costs, each figure beside a floor measured in the same run. Goals are printed, not
 //! asserted.
+//!
+//! `cargo bench --bench bench` runs all; `-- store` or `-- latency` one part. The parser's benches are in `parser/benches`.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::disallowed_methods, reason = "benches touch the world and read the clock")]
 
+mod figures;
+mod latency;
 mod store;
-mod viewer;
+#[path = "../stories/support/mod.rs"]
+mod support;
 
 fn main() {
-    let mut criterion = criterion::Criterion::default().configure_from_args();
-    store::benches(&mut criterion);
-    viewer::benches(&mut criterion);
-    criterion.final_summary();
+    let named: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let runs = |part: &str| named.is_empty() || named.iter().any(|name| name.contains(part));
+    if runs("latency") {
+        figures::print(&latency::run());
+    }
+    if named.is_empty() || named.iter().any(|name| !name.contains("latency")) {
+        let mut criterion = criterion::Criterion::default().configure_from_args();
+        store::benches(&mut criterion);
+        criterion.final_summary();
+    }
 }
