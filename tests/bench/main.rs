@@ -9,6 +9,7 @@
 mod figures;
 mod latency;
 mod store;
+mod turn;
 #[path = "../stories/support/mod.rs"]
 mod support;
 
@@ -20,6 +21,7 @@ fn main() {
     }
     if named.is_empty() || named.iter().any(|name| !name.contains("latency")) {
         let mut criterion = criterion::Criterion::default().configure_from_args();
+        turn::benches(&mut criterion);
         store::benches(&mut criterion);
         criterion.final_summary();
     }
