@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::process;
 use crate::supervisor::{Answer, Ask, Habits, Tag};
 use crate::tmux::guarded::{self, BadValue, Dispatch, Epoch, Guard, Outcome, PaneOption, Token};
 use crate::tmux::{Client, Identity, ReplyError, SendError, listing, settings};
@@ -28,6 +29,8 @@ enum Open {
     Habits([Option<Reply>; 7]),
     /// A guarded act.
     Act(Box<Dispatch>),
+    /// `list-panes` of one pane.
+    Pane,
     /// A plain order.
     Order,
 }
@@ -72,7 +75,24 @@ impl Asked {
                 )?;
                 Open::Order
             }
-            Ask::Nudge => {
+            Ask::Pane(pane) => {
+                client.send(tag.0 * PARTS, &listing::pane(*pane))?;
+                Open::Pane
+            }
+            Ask::Nudge { by_child: false } => {
+                // tmux collects every dead child when it is told of one; it is told once more
+                if let Some(server) = &client.identity().server
+                    && let Err(error) = process::signal(server, process::Signal::CHILD)
+                {
+                    tracing::info!(%error, "the server is not told of its children");
+                }
+                client.send(
+                    tag.0 * PARTS,
+                    &tmux_control::Command::new("display-message").args(["-p", "here"]),
+                )?;
+                Open::Order
+            }
+            Ask::Nudge { by_child: true } => {
                 client.send(tag.0 * PARTS, &tmux_control::Command::new("run-shell").arg("true"))?;
                 Open::Order
             }
@@ -123,6 +143,10 @@ impl Asked {
                 self.open.remove(&tag);
                 return Some((tag, answer));
             }
+            Open::Pane => {
+                self.open.remove(&tag);
+                return Some((tag, shown(reply)));
+            }
             Open::Order => {
                 self.open.remove(&tag);
                 return Some((
@@ -140,7 +164,7 @@ impl Asked {
         let answer = match self.open.remove(&tag)? {
             Open::Listing(replies) => listed(replies),
             Open::Habits(replies) => habits(replies),
-            Open::Act(_) | Open::Order => return None,
+            Open::Act(_) | Open::Pane | Open::Order => return None,
         };
         Some((tag, answer))
     }
@@ -152,6 +176,18 @@ fn listed(replies: [Option<Reply>; 3]) -> Answer {
     };
     match Snapshot::parse(&sessions, &windows, &panes) {
         Ok(snapshot) => Answer::Listing(snapshot),
+        Err(error) => Answer::Failed(error.to_string()),
+    }
+}
+
+/// One pane's row; that there is no such pane is an answer too.
+fn shown(reply: Reply) -> Answer {
+    match reply {
+        Ok(rows) => match listing::pane_row(&rows) {
+            Ok(row) => Answer::Pane(Some(row)),
+            Err(error) => Answer::Failed(error.to_string()),
+        },
+        Err(ReplyError::Refused(words)) if words.starts_with(b"can't find pane") => Answer::Pane(None),
         Err(error) => Answer::Failed(error.to_string()),
     }
 }
@@ -209,7 +245,8 @@ fn act(identity: &Identity, program: &Path, ask: &Ask) -> Result<Dispatch, BadVa
         Ask::KillDead { pane, record } => Ok(guarded::kill_dead_pane(guard(*pane), *record, token)),
         Ask::Listing
         | Ask::Ping
-        | Ask::Nudge
+        | Ask::Pane(_)
+        | Ask::Nudge { .. }
         | Ask::Habits(_)
         | Ask::ExpelWindow { .. }
         | Ask::ExpelPane { .. }

@@ -35,6 +35,8 @@ use talk::{Door, Wish};
 const INBOX: usize = 1024;
 /// How long a report waits for a sign of life from the servers.
 const REPORT: Duration = Duration::from_millis(250);
+/// Inputs told to the supervisor in one turn.
+const TURN: usize = 512;
 /// The longest last screen that is kept, in bytes.
 const SCREEN: usize = 1024 * 1024;
 
@@ -241,8 +243,8 @@ impl Driver {
             tokio::select! {
                 biased;
                 () = ears.signals.next() => self.hear(Instant::now(), Input::Stop),
-                Some(word) = ears.words.recv() => self.word(word),
-                Some(input) = ears.arrivals.recv() => self.hear(Instant::now(), input),
+                Some(word) = ears.words.recv() => self.hear_all(Some(word), None, &mut ears),
+                Some(input) = ears.arrivals.recv() => self.hear_all(None, Some(input), &mut ears),
                 touched = self.watcher.next() => self.touched(touched),
                 Some(wish) = ears.wishes.recv() => match wish {
                     Wish::Report(answer) => {
@@ -261,13 +263,41 @@ impl Driver {
         }
     }
 
-    /// Tells the supervisor, and does what it says.
+    /// Tells the supervisor all that has come by now, the first of it first, and does what it says.
+    fn hear_all(&mut self, word: Option<Word>, input: Option<Input>, ears: &mut Ears) {
+        let mut heard: Vec<(Instant, Input)> = Vec::new();
+        heard.extend(word.and_then(|word| self.word(word)));
+        heard.extend(input.map(|input| (Instant::now(), input)));
+        while heard.len() < TURN {
+            if let Ok(word) = ears.words.try_recv() {
+                heard.extend(self.word(word));
+            } else if let Ok(input) = ears.arrivals.try_recv() {
+                heard.push((Instant::now(), input));
+            } else {
+                break;
+            }
+        }
+        let heard: Vec<_> = heard.into_iter().map(|(at, input)| (self.now(at), input)).collect();
+        tracing::trace!(?heard);
+        self.supervisor.handle_all(heard);
+        self.act_all();
+    }
+
+    /// Tells the supervisor one thing, and does what it says.
     fn hear(&mut self, at: Instant, input: Input) {
-        // a clock that runs through a suspend, so that a lease ages while the lid is closed
-        self.latest = self.latest.max(process::boot_age().saturating_sub(at.elapsed()));
-        let now = Now { mono: self.latest, utc: unix_now() };
+        let now = self.now(at);
         tracing::trace!(?input);
         self.supervisor.handle(now, input);
+        self.act_all();
+    }
+
+    /// That moment, on a clock that runs through a suspend, so that a lease ages while the lid is closed.
+    fn now(&mut self, at: Instant) -> Now {
+        self.latest = self.latest.max(process::boot_age().saturating_sub(at.elapsed()));
+        Now { mono: self.latest, utc: unix_now() }
+    }
+
+    fn act_all(&mut self) {
         while let Some(action) = self.supervisor.next_action() {
             tracing::trace!(?action);
             self.act(action);
@@ -372,10 +402,10 @@ impl Driver {
         }
     }
 
-    /// A word of a control client's task.
-    fn word(&mut self, word: Word) {
+    /// A word of a control client's task, as the supervisor hears it; a part of an answer is not heard alone.
+    fn word(&mut self, word: Word) -> Option<(Instant, Input)> {
         let Word { socket, link, said } = word;
-        let Some(linked) = self.links.get_mut(&socket).filter(|linked| linked.link == link) else { return };
+        let linked = self.links.get_mut(&socket).filter(|linked| linked.link == link)?;
         let now = Instant::now();
         let (at, event) = match said {
             Said::Attached(client, identity) => {
@@ -387,17 +417,17 @@ impl Driver {
                 (now, LinkEvent::Failed(failure))
             }
             Said::Mark(at, mark) => (at, LinkEvent::Mark(mark)),
-            Said::Reply(number, reply) => match linked.take(number, reply) {
-                Some((tag, answer)) => (now, LinkEvent::Answer { tag, answer }),
-                None => return,
-            },
+            Said::Reply(number, reply) => {
+                let (tag, answer) = linked.take(number, reply)?;
+                (now, LinkEvent::Answer { tag, answer })
+            }
             Said::Overflow => (now, LinkEvent::Overflow),
             Said::Ended(exit) => {
                 self.links.remove(&socket);
                 (now, LinkEvent::Ended { exit })
             }
         };
-        self.hear(at, Input::Link { socket, link, event });
+        Some((at, Input::Link { socket, link, event }))
     }
 
     fn watch_process(&mut self, process: ProcessId) {

@@ -19,6 +19,9 @@ use crate::world::Place;
 /// Layout changes come in bursts while somebody drags a border: they wait this long.
 const LAYOUT_PAUSE: Duration = Duration::from_millis(500);
 
+/// Deaths at once up to which each pane is asked about alone.
+pub(super) const FEW: usize = 8;
+
 /// A change and what is told of it.
 struct Proposal {
     verb: Verb,
@@ -228,17 +231,23 @@ impl Supervisor {
             }
             let Some(agent) = record.agent_process() else { continue };
             let Some(Watched::Dead { at }) = self.watched.get(&agent) else { continue };
-            let Some(epoch) = &record.ait.server else { continue };
-            fresh.push((record.id, agent, PathBuf::from(&epoch.socket), *at));
+            let (Some(epoch), Some(pane)) = (&record.ait.server, record.location.pane_id()) else { continue };
+            fresh.push((record.id, agent, tmux_control::PaneId(pane.0), PathBuf::from(&epoch.socket), *at));
         }
-        for (record, agent, socket, at) in fresh {
+        // one pane is a small question; the end of many is a listing
+        let few = fresh.len() <= FEW;
+        for (record, agent, pane, socket, at) in fresh {
             let up = self.servers.get_mut(&socket).and_then(super::Server::up_mut);
+            let small = few && up.as_ref().is_some_and(|up| up.world.is_complete() && !up.silent);
             let after = up.map_or(0, |up| {
-                up.soil(now.mono);
+                if !small {
+                    up.soil(now.mono);
+                }
                 up.heard = at;
                 up.asked
             });
-            self.dying.insert(record, Dying { agent, at, after, nudges: 0, next: None });
+            let asked = if small { self.ask(now, &socket, Ask::Pane(pane)) } else { None };
+            self.dying.insert(record, Dying { asked, ..Dying::new(agent, at, after) });
         }
     }
 
@@ -372,7 +381,7 @@ impl Supervisor {
             return None;
         }
         let dying = self.dying.get_mut(&record.id)?;
-        if up.answered <= dying.after {
+        if !dying.is_answered(up.answered) {
             return None;
         }
         let below_shell = matches!(record.ait.host, Some(Host::Shell { .. }));

@@ -9,7 +9,7 @@ use tmux_control::{PaneId, SessionId, WindowId};
 
 use crate::record::{ProcessId, Record, RecordId, Records, Refused, Verb};
 use crate::world::mark::Mark;
-use crate::world::rows::Snapshot;
+use crate::world::rows::{PaneRow, Snapshot};
 
 /// Now, as the driver reads it: a clock that only runs forward, and the wall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -255,8 +255,13 @@ pub enum Ask {
     Listing,
     /// Answer, so that it is known to live.
     Ping,
+    /// List one pane.
+    Pane(PaneId),
     /// Make the server collect its dead children.
-    Nudge,
+    Nudge {
+        /// By the end of a child of its own rather than by the signal that tells of one: slower, and sure.
+        by_child: bool,
+    },
     /// What the user's own settings make of this pane's death.
     Habits(PaneId),
     /// Stamp the pane with the record, when its process is still that pid.
@@ -342,6 +347,8 @@ pub enum Ask {
 pub enum Answer {
     /// To [`Ask::Listing`].
     Listing(Snapshot),
+    /// To [`Ask::Pane`]: its row, or that it is in no window.
+    Pane(Option<PaneRow>),
     /// To [`Ask::Habits`].
     Habits(Habits),
     /// The order was carried out.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::Tag;
 use crate::record::ProcessId;
 use crate::world::rows::PaneRow;
 
@@ -14,6 +15,10 @@ pub(super) struct Dying {
     pub(super) at: Duration,
     /// Listings asked until then: only a later one says what it means.
     pub(super) after: u64,
+    /// The question about its pane alone that was put last; its answer says it too.
+    pub(super) asked: Option<Tag>,
+    /// That question was answered.
+    pub(super) told: bool,
     /// How often tmux was made to notice.
     pub(super) nudges: u32,
     /// When to make it notice again.
@@ -21,15 +26,33 @@ pub(super) struct Dying {
 }
 
 /// Times tmux is made to notice a death before the end is settled without a status, a little later each time.
-const NUDGES: u32 = 7;
+const NUDGES: u32 = 10;
+/// How many of them come at once: tmux and we hear of a death in the same moment, and it may need another one.
+const AT_ONCE: u32 = 4;
 
 impl Dying {
-    /// The pause before the next nudge; the first comes at once.
+    /// A death just heard of.
+    pub(super) fn new(agent: ProcessId, at: Duration, after: u64) -> Self {
+        Self { agent, at, after, asked: None, told: false, nudges: 0, next: None }
+    }
+
+    /// Whether the server has answered a question asked after the death, or after the last nudge; `answered` is the last
+    /// listing that was.
+    pub(super) fn is_answered(&self, answered: u64) -> bool {
+        self.told || answered > self.after
+    }
+
+    /// The pause before the next nudge.
     pub(super) fn pause(&self) -> Duration {
-        match self.nudges {
-            0 => Duration::ZERO,
-            n => Duration::from_millis(2 << (n.min(NUDGES) * 3 / 2)),
+        match self.nudges.checked_sub(AT_ONCE) {
+            None => Duration::ZERO,
+            Some(n) => Duration::from_millis(2 << (n * 3 / 2)),
         }
+    }
+
+    /// Whether the next nudge is the slow and sure one.
+    pub(super) fn is_stubborn(&self) -> bool {
+        self.nudges >= AT_ONCE - 1
     }
 }
 
@@ -146,7 +169,7 @@ mod tests {
     const PID: i32 = 4242;
 
     fn dying(nudges: u32) -> Dying {
-        Dying { agent: ProcessId::bare(PID), at: Duration::ZERO, after: 0, nudges, next: None }
+        Dying { nudges, ..Dying::new(ProcessId::bare(PID), Duration::ZERO, 0) }
     }
 
     fn row(dead: bool, status: Option<i32>, signal: Option<i32>) -> PaneRow {

@@ -211,6 +211,26 @@ impl Supervisor {
 
     /// Takes what happened, at the time it is. Actions may follow.
     pub fn handle(&mut self, now: Now, input: Input) {
+        self.handle_all([(now, input)]);
+    }
+
+    /// Takes several things that happened, each at its time, and works out once what follows from them all: a server's end
+    /// comes with the ends of everything in it.
+    pub fn handle_all(&mut self, inputs: impl IntoIterator<Item = (Now, Input)>) {
+        let mut last = None;
+        for (now, input) in inputs {
+            self.heed(now, input);
+            last = Some(now);
+        }
+        let Some(now) = last else { return };
+        self.settle(now);
+        if std::mem::take(&mut self.news) {
+            self.actions.push_back(Action::Publish);
+        }
+    }
+
+    /// Takes note of one thing.
+    fn heed(&mut self, now: Now, input: Input) {
         self.began.get_or_insert(now.utc);
         match input {
             Input::Store(Ok(view)) => {
@@ -267,10 +287,6 @@ impl Supervisor {
                 self.stopping.get_or_insert(now.mono + FAREWELL);
             }
         }
-        self.settle(now);
-        if std::mem::take(&mut self.news) {
-            self.actions.push_back(Action::Publish);
-        }
     }
 
     /// The next thing to do.
@@ -295,7 +311,10 @@ impl Supervisor {
                     owed,
                     [
                         up.listing_due(),
-                        up.empty.filter(|_| up.open.is_empty()).map(|since| since + LAST_ENDS),
+                        // a server whose end is known is not left: its last words are awaited
+                        up.empty
+                            .filter(|_| up.open.is_empty() && self.last_words_due(server).is_none())
+                            .map(|since| since + LAST_ENDS),
                     ]
                     .into_iter()
                     .flatten()
@@ -407,13 +426,13 @@ impl Supervisor {
         });
         self.layouts.retain(|id, _| live.contains(id));
         self.found.retain(|id, found| {
-            let mut lacking = records.iter().filter(|record| record.id == *id);
-            live.contains(id) && lacking.any(|record| decide::lacks(record, found, &self.start.boot_id))
+            let lacking =
+                records.get(*id).is_some_and(|record| decide::lacks(record, found, &self.start.boot_id));
+            live.contains(id) && lacking
         });
         self.examined.retain(|id, pid| {
-            records
-                .iter()
-                .any(|record| record.id == *id && record.location.process().is_some_and(|p| p.pid == *pid))
+            let pane = records.get(*id).and_then(|record| record.location.process());
+            pane.is_some_and(|process| process.pid == *pid)
         });
         for record in records.iter() {
             let Some(pane) = record.location.pane_id() else { continue };
@@ -528,9 +547,7 @@ impl Supervisor {
             LinkEvent::Attached(identity) => {
                 if let Link::Attaching { .. } = server.link {
                     // it speaks again: what it said before were not its last words
-                    if server.last_end.as_ref().is_some_and(|(of, _)| *of == identity.process) {
-                        server.last_end = None;
-                    }
+                    server.ends.retain(|(of, _)| *of != identity.process);
                     server.left = None;
                     server.trouble = None;
                     server.refused = false;
@@ -583,12 +600,19 @@ impl Supervisor {
             LinkEvent::Ended { exit } => {
                 // of a client that we let go ourselves, the end says nothing of the server
                 if let Link::Up(up) = &server.link {
-                    server.last_end = Some((up.identity.process.clone(), exit));
+                    // somebody ended our client before a dead pane of ours was closed
+                    if up.closing.is_some() {
+                        let untidy = self.untidy.entry(socket.to_owned()).or_default();
+                        untidy.insert(up.identity.process.clone());
+                    }
+                    let process = up.identity.process.clone();
+                    server.ended(process, exit);
                 } else if let Link::Leaving { process: Some(process), .. } = &server.link
                     && (exit.as_ref().is_some_and(|reason| !reason.is_empty())
                         || matches!(self.watched.get(process), Some(Watched::Dead { .. })))
                 {
-                    server.last_end = Some((process.clone(), exit));
+                    let process = process.clone();
+                    server.ended(process, exit);
                 }
                 if matches!(server.link, Link::Attaching { .. }) {
                     server.pause(now.mono);
@@ -633,7 +657,7 @@ impl Supervisor {
             evidence: format!("server process {} has ended: {evidence}", process.pid),
             heard: at,
         };
-        if let Some((_, exit)) = server.and_then(|s| s.last_end.as_ref()).filter(|(of, _)| of == process) {
+        if let Some(exit) = server.and_then(|server| server.end_of(process)) {
             return match exit {
                 Some(reason) if reason.is_empty() => over(ServerStopped, "it said a clean %exit"),
                 Some(reason) => over(ServerCrashed, &format!("%exit {reason}")),
@@ -677,7 +701,7 @@ impl Supervisor {
         for socket in due {
             let Some(server) = self.servers.get_mut(&socket) else { continue };
             let Some(process) = server.speaking_of().cloned() else { continue };
-            server.last_end = Some((process, None));
+            server.ended(process, None);
             if let Some(link) = server.link_id() {
                 server.link = Link::Leaving { link, process: None };
                 self.actions.push_back(Action::Detach { socket, link });

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use bstr::BString;
 use tmux_control::{PaneId, SessionId};
 
-use super::judge::{Verdict, judge};
+use super::decide::FEW;
+use super::judge::{Dying, Verdict, judge};
 use super::server::{Open, StrangerKey};
 use super::{
     ANSWER, Action, Answer, Ask, Closing, ClosingStep, Habits, Keeping, LISTING_PAUSE, Now, StateName,
@@ -28,11 +29,11 @@ impl Supervisor {
         }
     }
 
-    /// Asks on the server's client, if it has one.
-    pub(super) fn ask(&mut self, now: Now, socket: &Path, ask: Ask) {
+    /// Asks on the server's client, if it has one; gives the question's number.
+    pub(super) fn ask(&mut self, now: Now, socket: &Path, ask: Ask) -> Option<Tag> {
         self.numbers += 1;
         let tag = Tag(self.numbers);
-        let Some(up) = self.servers.get_mut(socket).and_then(super::Server::up_mut) else { return };
+        let up = self.servers.get_mut(socket).and_then(super::Server::up_mut)?;
         let mut listing = 0;
         if ask == Ask::Listing {
             up.asked += 1;
@@ -40,6 +41,7 @@ impl Supervisor {
         }
         up.open.push_back(Open { tag, ask: ask.clone(), sent: now.mono, listing });
         self.actions.push_back(Action::Ask { socket: socket.to_owned(), link: up.link, tag, ask });
+        Some(tag)
     }
 
     /// An answer came. Whatever it says, the server speaks.
@@ -61,7 +63,11 @@ impl Supervisor {
                 up.answered = up.answered.max(open.listing);
                 up.not_before = None;
             }
-            (Ask::Listing, Answer::Failed(_) | Answer::Done | Answer::NotDone | Answer::Habits(_)) => {
+            (Ask::Pane(pane), answer) => self.pane_told(now, socket, tag, pane, answer),
+            (
+                Ask::Listing,
+                Answer::Failed(_) | Answer::Done | Answer::NotDone | Answer::Habits(_) | Answer::Pane(_),
+            ) => {
                 up.soil(now.mono);
                 up.not_before = Some(now.mono + LISTING_PAUSE);
             }
@@ -83,7 +89,7 @@ impl Supervisor {
             (Ask::ExpelWindow { .. } | Ask::ExpelPane { .. } | Ask::ExpelClient { .. }, _) => {
                 up.soil(now.mono)
             }
-            (Ask::Nudge, _) => {}
+            (Ask::Nudge { .. }, _) => {}
             (Ask::RespawnStandin { .. }, _) => up.soil(now.mono),
             (Ask::Ping, _) => {}
             (
@@ -163,7 +169,7 @@ impl Supervisor {
             else {
                 continue;
             };
-            if up.answered <= dying.after || !is_of(record, up) {
+            if !dying.is_answered(up.answered) || !is_of(record, up) {
                 continue;
             }
             let below_shell = matches!(record.ait.host, Some(Host::Shell { .. }));
@@ -171,34 +177,56 @@ impl Supervisor {
             if judge(row, process.pid, below_shell, dying) != Verdict::Nudge {
                 continue;
             }
-            due.push(record.id);
+            due.push((record.id, PaneId(pane.0)));
         }
         // whatever else they wait for, it is not the time
-        for id in others.iter().filter(|id| !due.contains(id)) {
+        for id in others.iter().filter(|id| !due.iter().any(|(due, _)| due == *id)) {
             if let Some(dying) = self.dying.get_mut(id) {
                 dying.next = None;
             }
         }
-        let mut nudged = false;
-        for id in due {
-            let Some(dying) = self.dying.get_mut(&id) else { continue };
-            let next = *dying.next.get_or_insert(now.mono + dying.pause());
-            if now.mono < next {
-                continue;
-            }
-            if !nudged {
-                self.ask(now, socket, Ask::Nudge);
-                nudged = true;
-            }
-            let asked = self.servers.get_mut(socket).and_then(super::Server::up_mut).map_or(0, |up| {
-                up.dirty.get_or_insert(now.mono);
+        due.retain(|(id, _)| {
+            self.dying.get_mut(id).is_some_and(|dying| {
+                let next = *dying.next.get_or_insert(now.mono + dying.pause());
+                now.mono >= next
+            })
+        });
+        if due.is_empty() {
+            return;
+        }
+        let by_child = due.iter().any(|(id, _)| self.dying.get(id).is_some_and(Dying::is_stubborn));
+        self.ask(now, socket, Ask::Nudge { by_child });
+        let small = due.len() <= FEW;
+        for (id, pane) in due {
+            let asked = if small { self.ask(now, socket, Ask::Pane(pane)) } else { None };
+            let after = self.servers.get_mut(socket).and_then(super::Server::up_mut).map_or(0, |up| {
+                if !small {
+                    up.dirty.get_or_insert(now.mono);
+                }
                 up.asked
             });
             if let Some(dying) = self.dying.get_mut(&id) {
                 dying.nudges += 1;
                 dying.next = None;
-                dying.after = asked;
+                dying.after = after;
+                dying.asked = asked;
+                dying.told = false;
             }
+        }
+    }
+
+    /// An answer about one pane: what it shows holds for every agent that was found dead before it was asked.
+    fn pane_told(&mut self, now: Now, socket: &Path, tag: Tag, pane: PaneId, answer: Answer) {
+        let Some(up) = self.servers.get_mut(socket).and_then(super::Server::up_mut) else { return };
+        let told = if let Answer::Pane(row) = answer {
+            up.world.put(pane, row);
+            true
+        } else {
+            up.soil(now.mono);
+            false
+        };
+        for dying in self.dying.values_mut().filter(|dying| dying.asked == Some(tag)) {
+            dying.told = told;
         }
     }
 
@@ -253,7 +281,8 @@ impl Supervisor {
                     }
                     Ask::Listing
                     | Ask::Ping
-                    | Ask::Nudge
+                    | Ask::Pane(_)
+                    | Ask::Nudge { .. }
                     | Ask::Unstamp { .. }
                     | Ask::UnstampFrozen { .. }
                     | Ask::RespawnStandin { .. }

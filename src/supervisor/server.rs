@@ -15,6 +15,8 @@ use crate::world::{Stranger, World};
 const LISTINGS: usize = 2;
 /// The first and the longest pause before attaching again.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(30));
+/// Lives of a server whose end is remembered, until the records that name them are written.
+const ENDS: usize = 16;
 /// A link that ends sooner than this counts as a failure to attach.
 const SHORT_LIFE: Duration = Duration::from_secs(2);
 
@@ -35,8 +37,8 @@ pub(super) struct Server {
     pub(super) trouble: Option<String>,
     /// Nobody listens there, as the last attempt found.
     pub(super) refused: bool,
-    /// How the last link that was up ended: of which server, with which `%exit`.
-    pub(super) last_end: Option<(ProcessId, Option<BString>)>,
+    /// How the last link to each life of it ended: with which `%exit`. The latest last, at most [`ENDS`].
+    pub(super) ends: VecDeque<(ProcessId, Option<BString>)>,
     /// What the last client was let go for, so that it does not come back for the same.
     pub(super) left: Option<Left>,
     /// SIGUSR1 was sent for this absence of the socket.
@@ -201,6 +203,20 @@ pub(super) enum ClosingStep {
 }
 
 impl Server {
+    /// Remembers how the link to that life of it ended.
+    pub(super) fn ended(&mut self, process: ProcessId, exit: Option<BString>) {
+        self.ends.retain(|(of, _)| *of != process);
+        if self.ends.len() == ENDS {
+            self.ends.pop_front();
+        }
+        self.ends.push_back((process, exit));
+    }
+
+    /// How the last link to that life of it ended, if there was one.
+    pub(super) fn end_of(&self, process: &ProcessId) -> Option<&Option<BString>> {
+        self.ends.iter().find(|(of, _)| of == process).map(|(_, exit)| exit)
+    }
+
     /// The attached client.
     pub(super) fn up(&self) -> Option<&Up> {
         match &self.link {
@@ -322,7 +338,8 @@ impl Up {
             Ask::ExpelWindow { .. } | Ask::ExpelPane { .. } | Ask::ExpelClient { .. } => true,
             Ask::Listing
             | Ask::Ping
-            | Ask::Nudge
+            | Ask::Pane(_)
+            | Ask::Nudge { .. }
             | Ask::Habits(_)
             | Ask::Stamp { .. }
             | Ask::Unstamp { .. }

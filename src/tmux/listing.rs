@@ -2,10 +2,10 @@
 //!
 //! The three belong together: send them in one go, and make a [`Snapshot`] of the three answers or of none.
 
-use tmux_control::Command;
+use tmux_control::{Command, PaneId};
 
 use super::{OneShot, Unanswered};
-use crate::world::rows::{BadListing, LIST_PANES, LIST_SESSIONS, LIST_WINDOWS, Snapshot};
+use crate::world::rows::{BadListing, LIST_PANES, LIST_SESSIONS, LIST_WINDOWS, PaneRow, Snapshot, pane_rows};
 
 /// A listing by a plain process failed.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +31,24 @@ pub fn windows() -> Command {
 /// `list-panes -a`.
 pub fn panes() -> Command {
     Command::new("list-panes").args(["-a", "-F", LIST_PANES])
+}
+
+/// `list-panes` of one pane. A pane that is nowhere is refused: `can't find pane`.
+pub fn pane(id: PaneId) -> Command {
+    let only = format!("#{{==:#{{pane_id}},{id}}}");
+    Command::new("list-panes").args(["-t", &id.to_string(), "-f", &only, "-F", LIST_PANES])
+}
+
+/// The row of the one pane that was listed.
+///
+/// # Errors
+/// The answer is not one row.
+pub fn pane_row(body: &[u8]) -> Result<PaneRow, BadListing> {
+    let mut rows = pane_rows(body)?;
+    match (rows.pop(), rows.is_empty()) {
+        (Some(row), true) => Ok(row),
+        (Some(_) | None, _) => Err(BadListing::Row { listing: "list-panes", line: body.into() }),
+    }
 }
 
 /// The whole server by one plain process. The three lists run in one go inside the server, so they are of one moment.

@@ -126,6 +126,14 @@ impl World {
         self.complete = true;
     }
 
+    /// Takes what was answered of one pane: its row, or that it is in no window.
+    pub fn put(&mut self, id: PaneId, row: Option<PaneRow>) {
+        match row {
+            Some(row) => self.panes.insert(id, row),
+            None => self.panes.remove(&id),
+        };
+    }
+
     /// Hears a notification. Names apply at once; everything else asks for a new listing.
     pub fn mark(&mut self, mark: &Mark) -> Marked {
         match mark {

@@ -220,7 +220,8 @@ fn fleet(tmux: &Tmux, kind: Kind, count: usize) -> Vec<Agent> {
 fn child_of(pid: u32) -> u32 {
     let begun = Instant::now();
     loop {
-        let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        let children =
+            std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
         if let Some(child) = children.split_whitespace().next() {
             return child.parse().unwrap();
         }
@@ -232,7 +233,8 @@ fn child_of(pid: u32) -> u32 {
 fn write_store(home: &Home, records: &[Value]) {
     let store = home.store();
     std::fs::create_dir_all(store.parent().unwrap()).unwrap();
-    std::fs::write(&store, serde_json::to_vec_pretty(&json!({"version": 1, "sessions": records})).unwrap()).unwrap();
+    std::fs::write(&store, serde_json::to_vec_pretty(&json!({"version": 1, "sessions": records})).unwrap())
+        .unwrap();
 }
 
 /// Waits until every pane is stamped and nothing is written any more, so that an event meets a quiet supervisor.
@@ -266,7 +268,8 @@ struct Hand {
 
 impl Hand {
     fn on(tmux: &Tmux, session: &str) -> Hand {
-        let mut command = tmux.command(["-C", "attach-session", "-f", "no-output,ignore-size", "-t", session]);
+        let mut command =
+            tmux.command(["-C", "attach-session", "-f", "no-output,ignore-size", "-t", session]);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         while !lines.next().unwrap().unwrap().starts_with("%end") {}
@@ -373,9 +376,10 @@ fn commands(n: usize) -> Vec<Row> {
         (begun.elapsed(), status)
     };
     let mut rows = Vec::new();
-    for (name, words) in
-        [("ait status --json, 1,000 records", vec!["status", "--json"]), ("ait record show, 1,000 records", vec!["record", "show", "000001f4"])]
-    {
+    for (name, words) in [
+        ("ait status --json, 1,000 records", vec!["status", "--json"]),
+        ("ait record show, 1,000 records", vec!["record", "show", "000001f4"]),
+    ] {
         let (mut samples, mut floor) = (Samples::default(), Samples::default());
         for _ in 0..n {
             floor.push(timed(&mut Command::new("/bin/true")).0);

@@ -9,9 +9,9 @@
 mod figures;
 mod latency;
 mod store;
-mod turn;
 #[path = "../stories/support/mod.rs"]
 mod support;
+mod turn;
 
 fn main() {
     let named: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ait::record::read::read;
 use ait::record::ProcessId;
+use ait::record::read::read;
 use ait::supervisor::{
     Action, Answer, Ask, Identity, Input, LinkEvent, Now, Start, StoreView, Supervisor, Written,
 };
@@ -49,7 +49,8 @@ fn view(records: usize) -> StoreView {
 }
 
 fn snapshot(records: usize) -> Snapshot {
-    let session = |id, name: &str| SessionRow { id: SessionId(id), name: name.into(), attached: 0, group: "".into() };
+    let session =
+        |id, name: &str| SessionRow { id: SessionId(id), name: name.into(), attached: 0, group: "".into() };
     let window = |session, id: u32, name: String| WindowRow {
         session: SessionId(session),
         id: WindowId(id),
@@ -115,7 +116,8 @@ fn settled(records: usize) -> (Supervisor, Now) {
                 Input::Link { socket, link, event: LinkEvent::Attached(identity) }
             }
             Action::Ask { socket, link, tag, ask } => {
-                let answer = if ask == Ask::Listing { Answer::Listing(snapshot(records)) } else { Answer::NotDone };
+                let answer =
+                    if ask == Ask::Listing { Answer::Listing(snapshot(records)) } else { Answer::NotDone };
                 Input::Link { socket, link, event: LinkEvent::Answer { tag, answer } }
             }
             Action::Watch(process) => Input::Watching(process),

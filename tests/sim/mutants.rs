@@ -162,7 +162,7 @@ impl Sim {
                     Ask::KeepDead { pane, record } if mutant == Mutant::KillsUnguarded => {
                         Ask::KillDead { pane, record }
                     }
-                    Ask::Nudge => self.some_live_pane().unwrap_or(Ask::Nudge),
+                    nudge @ Ask::Nudge { .. } => self.some_live_pane().unwrap_or(nudge),
                     other => other,
                 };
                 vec![Action::Ask { socket, link, tag, ask }]

@@ -358,7 +358,12 @@ impl Tmux {
     pub(crate) fn obey(&mut self, ask: &Ask) -> Answer {
         let done = |ok: bool| if ok { Answer::Done } else { Answer::NotDone };
         match ask {
-            Ask::Listing | Ask::Nudge | Ask::Ping => Answer::Done,
+            Ask::Listing | Ask::Nudge { .. } | Ask::Ping => Answer::Done,
+            Ask::Pane(pane) => {
+                let mut all = Snapshot::default();
+                self.list(2, &mut all);
+                Answer::Pane(all.panes.into_iter().find(|row| row.id == *pane))
+            }
             // no simulated record is ever on its way
             Ask::UnstampFrozen { .. } | Ask::RespawnStandin { .. } => Answer::NotDone,
             Ask::Habits(pane) => match self.panes.get(&pane.0) {

@@ -609,7 +609,7 @@ impl Sim {
                     self.say(conn, LinkEvent::Answer { tag, answer });
                 }
             }
-            Ask::Nudge => {
+            Ask::Nudge { .. } => {
                 self.after(MS, 3 * MS, Event::Reap { server });
                 self.say(conn, LinkEvent::Answer { tag, answer: Answer::Done });
             }
