@@ -246,7 +246,13 @@ impl Supervisor {
                 up.heard = at;
                 up.asked
             });
-            let asked = if small { self.ask(now, &socket, Ask::Pane(pane)) } else { None };
+            // tmux hears of it when we do: it is told once more, so that the first answer mostly is the last
+            let asked = if small {
+                self.ask(now, &socket, Ask::Nudge { by_child: false });
+                self.ask(now, &socket, Ask::Pane(pane))
+            } else {
+                None
+            };
             self.dying.insert(record, Dying { asked, ..Dying::new(agent, at, after) });
         }
     }

@@ -218,15 +218,38 @@ impl Supervisor {
     /// comes with the ends of everything in it.
     pub fn handle_all(&mut self, inputs: impl IntoIterator<Item = (Now, Input)>) {
         let mut last = None;
+        let mut deaths_alone = true;
         for (now, input) in inputs {
+            deaths_alone &= self.is_agents_death(&input);
             self.heed(now, input);
             last = Some(now);
         }
         let Some(now) = last else { return };
-        self.settle(now);
+        // only a living server says what an agent's death means: the deaths that follow a server's own wait for its last words
+        if !deaths_alone || self.hears_a_server() || self.stopping.is_some() {
+            self.settle(now);
+        }
         if std::mem::take(&mut self.news) {
             self.actions.push_back(Action::Publish);
         }
+    }
+
+    /// Whether it is the death of a process that is an agent's and nothing else: no server's, no coordinator's.
+    fn is_agents_death(&self, input: &Input) -> bool {
+        let Input::Died(process) = input else { return false };
+        let serves = self.servers.values().any(|server| server.speaking_of() == Some(process))
+            || self.untidy.values().any(|processes| processes.contains(process))
+            || self.records().any(|record| {
+                let server = record.ait.server.as_ref().map(|epoch| epoch.pid);
+                let owner = record.lease.as_ref().map(|lease| lease.owner.pid);
+                server == Some(process.pid) || owner == Some(process.pid)
+            });
+        !serves
+    }
+
+    /// Whether a client is attached to a server that lives.
+    fn hears_a_server(&self) -> bool {
+        self.servers.values().any(|server| server.up().is_some() && self.last_words_due(server).is_none())
     }
 
     /// Takes note of one thing.
