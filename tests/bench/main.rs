@@ -4,7 +4,12 @@
 //! `cargo bench --bench bench` runs all; `-- store` or `-- latency` one part. The parser's benches are in `parser/benches`.
 
 #![cfg(target_os = "linux")]
-#![allow(clippy::disallowed_methods, reason = "benches touch the world and read the clock")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "benches touch the world and end where it fails them"
+)]
 
 mod figures;
 mod latency;
