@@ -5,7 +5,7 @@
 //! becomes a message, a hint and an exit code.
 //!
 //! To add a command: a file with `pub(super) struct Args` and `pub(super) fn run(args: Args) -> Result<Exit, Failure>`,
-//! one variant here, one arm in [`Command::run`]. The comment of its `Args` is its help: the first line in the list, the
+//! one variant here, one arm in `Command::run`. The comment of its `Args` is its help: the first line in the list, the
 //! whole of it in `ait COMMAND --help`.
 
 mod adopt;

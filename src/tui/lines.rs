@@ -1,7 +1,7 @@
 //! Terminal output as lines: found in one pass over the bytes, styled and laid out only where they are looked at.
 //!
 //! Colours carry over from line to line (`tmux capture-pane -e` writes only what changes), so what holds at the beginning of
-//! a line is remembered every [`STRIDE`] lines as far down as somebody has looked.
+//! a line is remembered every `STRIDE` lines as far down as somebody has looked.
 //!
 //! Nothing but printable characters comes out of here: an escape sequence is a colour or it is left out, and so are control
 //! characters and the marks that turn the direction of writing.
