@@ -110,8 +110,10 @@ impl Supervisor {
                 let kept = options.lines().any(|line| line == "remain-on-exit on");
                 let kept_by_user = server.format(&agent.pane.id, "#{remain-on-exit}") != "off";
                 let readable = kept || kept_by_user || host["kind"] == "shell";
-                (!host.is_null() && !record["ait"]["window_layout"].is_null() && stamped && readable)
-                    .then_some(())
+                // layouts are written half a second late: nothing of what was done before is to be written after
+                let layout =
+                    record["ait"]["window_layout"] == server.format(&agent.pane.id, "#{window_layout}");
+                (!host.is_null() && layout && stamped && readable).then_some(())
             });
         }
     }
