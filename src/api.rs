@@ -164,7 +164,7 @@ pub struct Happening {
     pub socket: Option<PathBuf>,
     /// The record concerned, by id.
     pub record: Option<String>,
-    /// What: `renamed`, `moved`, `ended`, `lost`, `rejoined`, `attached`, `server_gone` …
+    /// What: `renamed`, `moved`, `ended`, `lost`, `rejoined`, `attached`, `server_gone`, `refused` …
     pub what: String,
     /// What it was told from: `notification`, `process`, `answer`, `stream`, `store`, `boot`.
     pub source: String,

@@ -514,10 +514,18 @@ impl Supervisor {
             match result {
                 Ok(()) => self.applied(now, told),
                 Err(refused) => {
-                    tracing::info!(record = %told.record, %refused, "a change was refused");
                     if let Some(record) = records.get(told.record) {
                         self.stuck.insert(told.record, (verb, record.as_ref().clone()));
                     }
+                    self.remember(Happening {
+                        at: Stamp::from_unix(now.utc).to_string(),
+                        socket: told.socket,
+                        record: Some(told.record.to_string()),
+                        what: "refused".into(),
+                        source: told.source.into(),
+                        detail: format!("{} was not written: {refused}", told.what),
+                        to_store_us: None,
+                    });
                 }
             }
         }
