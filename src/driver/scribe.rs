@@ -105,17 +105,14 @@ fn view(snapshot: &Snapshot) -> StoreView {
 fn recall(store: &Store, since: i64) -> Vec<EndedEarlier> {
     let files = store.paths().files();
     let archive = Archive::new(&files);
-    let listed = match archive.list() {
-        Ok(listed) => listed,
+    let ends = match archive.since(since) {
+        Ok(ends) => ends,
         Err(error) => {
             tracing::warn!(%error, "the archive is not read");
             return Vec::new();
         }
     };
-    listed
-        .iter()
-        .filter(|line| line.at.unix() >= since)
-        .filter_map(|line| archive.get(line.id).ok().flatten())
+    ends.into_iter()
         .map(|archived| EndedEarlier {
             at: archived.at.unix(),
             evidence: archived.evidence,

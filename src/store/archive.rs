@@ -172,14 +172,14 @@ impl<'a> Archive<'a> {
         Ok(serde_json::from_slice::<Archived>(&text).ok().filter(|archived| archived.record.id == id))
     }
 
-    /// The ends that a shutdown may still claim, whole, the latest line of each id, oldest first.
+    /// What was retired at or after a time (unix seconds), whole, the latest line of each id, oldest first.
     ///
     /// # Errors
     /// [`StoreError::Io`].
-    pub fn provisional(&self) -> Result<Vec<Archived>, StoreError> {
+    pub fn since(&self, oldest: i64) -> Result<Vec<Archived>, StoreError> {
         let Some(file) = self.open()? else { return Ok(Vec::new()) };
         let mut whole = Vec::new();
-        for line in self.list()?.into_iter().filter(|line| line.provisional) {
+        for line in self.list()?.into_iter().filter(|line| line.at.unix() >= oldest) {
             let text = self.read_line(&file, &line)?;
             whole.extend(
                 serde_json::from_slice::<Archived>(&text).ok().filter(|found| found.record.id == line.id),

@@ -41,6 +41,26 @@ fn garbage_after_the_end_is_named_with_its_byte_and_cut_off_by_repair() {
 }
 
 #[test]
+fn every_repair_keeps_what_was_broken() {
+    let home = Home::on_tmpfs();
+    two(&home);
+    let good = fs::read(home.store()).unwrap();
+    // in quick succession: within one second, too
+    let broken = ["first", "second", "third"].map(|words| [&good, words.as_bytes()].concat());
+    for text in &broken {
+        fs::write(home.store(), text).unwrap();
+        home.ait(["store", "repair", "--yes"]).ok();
+        assert_eq!(fs::read(home.store()).unwrap(), good);
+        home.ait(["store", "repair", "--yes"]).ok();
+    }
+    let folder = fs::read_dir(home.store().parent().unwrap()).unwrap().flatten();
+    let kept = folder.filter(|entry| entry.file_name().to_string_lossy().contains(".corrupt-"));
+    let mut kept: Vec<Vec<u8>> = kept.map(|entry| fs::read(entry.path()).unwrap()).collect();
+    kept.sort();
+    assert_eq!(kept, broken, "and nothing where nothing was broken");
+}
+
+#[test]
 fn zero_bytes_beside_a_generation_before_is_corruption() {
     let home = Home::on_tmpfs();
     let (one, _) = two(&home);

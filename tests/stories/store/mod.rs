@@ -1,5 +1,6 @@
 //! The record store from outside: `ait record` and `ait store` on real files, real locks, real signals, real tmux.
 
+mod archive;
 mod corruption;
 mod disk;
 mod epochs;
