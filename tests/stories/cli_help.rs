@@ -29,6 +29,16 @@ fn the_help_of_every_command() {
 }
 
 #[test]
+fn the_readme_tells_of_every_command() {
+    let home = Home::new();
+    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap();
+    for command in commands(&home) {
+        let told = readme.lines().any(|line| line.starts_with(&format!("| `ait {command}")));
+        assert!(told, "README.md has no row for `ait {command}`");
+    }
+}
+
+#[test]
 fn help_changes_nothing_wherever_it_stands() {
     let home = Home::new();
     let before = tree(&home);

@@ -119,11 +119,28 @@ fn map(lib: &str) -> BTreeMap<String, Stanza> {
     map
 }
 
-/// The modules a text names as `crate::…`, groups (`crate::{a, b::c}`) included.
-fn named(code: &str) -> BTreeSet<String> {
+/// Where a path climbs out of the file's top module: behind as many `super::` as the file lies deep.
+fn climbs<'a>(source: &'a Source) -> Vec<&'a str> {
+    let below = source.path.strip_prefix("src").unwrap_or(&source.path);
+    let depth = below.components().count() - usize::from(below.ends_with("mod.rs"));
+    let climb = "super::".repeat(depth.max(1));
+    let at = source.code.match_indices(&climb).filter(|(at, _)| !source.code[..*at].ends_with("super::"));
+    at.map(|(at, climb)| &source.code[at + climb.len()..]).collect()
+}
+
+/// The modules a file names as `crate::…`, and those of the map that it climbs to.
+fn named(map: &BTreeMap<String, Stanza>, source: &Source) -> BTreeSet<String> {
+    let down = source.code.match_indices("crate::").map(|(at, start)| &source.code[at + start.len()..]);
+    let mut names = first_words(down);
+    // a module inside the file climbs to the file itself, and names what is no module
+    names.extend(first_words(climbs(source).into_iter()).into_iter().filter(|name| map.contains_key(name)));
+    names
+}
+
+/// The first word of each path, groups (`{a, b::c}`) included.
+fn first_words<'a>(paths: impl Iterator<Item = &'a str>) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
-    for (at, start) in code.match_indices("crate::") {
-        let rest = &code[at + start.len()..];
+    for rest in paths {
         if let Some(group) = rest.strip_prefix('{') {
             let (mut depth, mut word, mut first) = (1, String::new(), true);
             for c in group.chars() {
@@ -159,7 +176,7 @@ fn against_the_map(map: &BTreeMap<String, Stanza>, sources: &[Source]) -> Vec<St
             wrong.push(format!("{}: `{module}` is not in the map of src/lib.rs", source.path.display()));
             continue;
         };
-        for name in named(&source.code).into_iter().filter(|name| *name != module) {
+        for name in named(map, source).into_iter().filter(|name| *name != module) {
             match map.get(&name) {
                 Some(other) if other > own => {
                     wrong.push(format!(
@@ -214,6 +231,8 @@ fn a_wrong_direction_is_seen() {
         ("src/record/mod.rs", "use crate::store::Store;", "knows Do `store`"),
         ("src/store.rs", "fn f() { crate::cli::main() }", "knows Show `cli`"),
         ("src/record.rs", "use crate::{world::World, cli};", "knows Show `cli`"),
+        ("src/record/mod.rs", "use super::store::Store;", "knows Do `store`"),
+        ("src/record/a/b.rs", "use super::super::super::{record, store};", "knows Do `store`"),
         ("src/extra.rs", "", "not in the map"),
         ("src/cli/mod.rs", "use crate::nothing::X;", "is no module"),
     ] {
@@ -231,6 +250,7 @@ fn a_wrong_direction_is_seen() {
             "src/store.rs",
             "// crate::cli is not for us\n#[cfg(test)]\nmod tests { use crate::cli; }",
         ),
+        Source::new("src/record/a/b.rs", "use super::super::store_of; use super::cli;"),
     ];
     assert!(against_the_map(&map, &fine).is_empty());
 }
@@ -250,6 +270,10 @@ const EFFECTS: &[&str] = &[
     "Timestamp::now",
     "rustix",
     "nix::",
+    "tracing",
+    "println!",
+    "getrandom",
+    "uuid",
     "static mut",
     "thread_local!",
 ];
@@ -287,10 +311,23 @@ fn decide_modules_are_pure() {
 }
 
 #[test]
+fn the_readme_tells_the_same_map() {
+    let lib = fs::read_to_string(root().join("src/lib.rs")).unwrap();
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    for (module, stanza) in map(&lib) {
+        let begin = format!("| {}", format!("{stanza:?}").to_lowercase());
+        let row = readme.lines().find(|line| line.starts_with(&begin)).expect("a row for each stanza");
+        assert!(row.contains(&format!("`{module}` ")), "README.md: `{module}` is missing under {stanza:?}");
+    }
+}
+
+#[test]
 fn an_effect_in_a_decide_module_is_seen() {
     let map = map("// decide\npub mod record;\n// do\npub mod store;\n");
     let text = "fn f() { let _ = std::env::var(\"X\"); }";
     assert_eq!(effects(&map, &[Source::new("src/record/x.rs", text)]).len(), 1);
+    let log = "fn f() { tracing::info!(\"said\"); }";
+    assert_eq!(effects(&map, &[Source::new("src/record/x.rs", log)]).len(), 1);
     assert_eq!(effects(&map, &[Source::new("src/store/x.rs", text)]).len(), 0);
 }
 
