@@ -94,9 +94,53 @@ fn one_broken_record_is_named_and_the_others_are_shown() {
         store["sessions"].as_array_mut().unwrap().iter_mut().find(|record| record["id"] == first).unwrap();
     broken["state"] = "sleeping".into();
     fs::write(home.store(), serde_json::to_vec_pretty(&store).unwrap()).unwrap();
-    let ran = home.ait(["status"]);
+    let ran = home.ait(["status"]).code(11);
     assert!(ran.text().contains(&format!("record {first} on line")), "{ran}");
     assert!(ran.text().lines().any(|line| line.starts_with(&second)), "{ran}");
+    // with a supervisor it is that which needs a look
+    let supervisor = Supervisor::start(&home, &[&tmux]);
+    supervisor.status_until("the broken record to need a look", |status| {
+        (status["health"] == "degraded").then_some(())
+    });
+    home.ait(["status"]).code(10);
+}
+
+/// The files that `ait status --json` opens over `count` frozen records.
+fn opened(count: u32) -> std::collections::BTreeSet<String> {
+    let home = Home::on_tmpfs();
+    let root = home.project("alpha");
+    let records: Vec<Value> = (0..count)
+        .map(|at| {
+            let file = |name: &str| home.home().join(format!(".config/aitasks/frozen/{at:08x}/{name}"));
+            serde_json::json!({
+                "id": format!("{at:08x}"), "root": root, "window": format!("w{at}"), "state": "frozen",
+                "pane_id": "", "pane_pid": 0, "frozen_at": "2026-01-01T00:00:00Z",
+                "codeagent_session_id": format!("conversation-{at}"),
+                "transcript_path": home.home().join(format!("{at}.jsonl")),
+                "capture_ansi": file("capture.ansi"), "capture_txt": file("capture.txt"),
+            })
+        })
+        .collect();
+    fs::create_dir_all(home.store().parent().unwrap()).unwrap();
+    fs::write(home.store(), serde_json::json!({"version": 1, "sessions": records}).to_string()).unwrap();
+    let trace = home.root().join("trace");
+    let mut command = home.command("strace");
+    command.args(["-f", "-qq", "-e", "trace=open,openat,openat2", "-o"]).arg(&trace);
+    let ran = crate::support::Ran::run(command.arg(AIT).args(["status", "--json"])).code(11);
+    assert_eq!(ran.json()["records"].as_array().unwrap().len(), count as usize);
+    let text = fs::read_to_string(&trace).unwrap().replace(&home.root().display().to_string(), "");
+    text.lines().filter_map(|line| line.split('"').nth(1).map(str::to_owned)).collect()
+}
+
+#[test]
+fn a_thousand_records_open_no_file_of_their_own() {
+    if let Err(why) = crate::support::proc::strace() {
+        crate::support::not_run(&why);
+        return;
+    }
+    let few = opened(3);
+    assert!(few.contains("/home/.config/aitasks/agent_sessions.json"), "{few:?}");
+    assert_eq!(opened(1_000), few);
 }
 
 #[test]
