@@ -34,6 +34,46 @@ fn a_socket_outside_the_story_is_refused() {
     assert!(refused.is_err(), "the user's default socket is refused");
 }
 
+/// Stories that end servers, set up, look everywhere and adopt.
+const ROUGH: &[&str] = &[
+    "adopt::a_second_run_knows_what_is_known",
+    "doctor::the_list_of_what_was_touched_is_whole",
+    "losses::a_stopped_server_loses_its_agents_as_stopped",
+    "setup::a_removal_takes_back_what_a_crash_left",
+];
+
+#[test]
+fn the_server_that_a_bare_tmux_would_reach_is_never_touched() {
+    let home = Home::new();
+    let canary = Tmux::start(&home);
+    let picture = || {
+        let ask = |words: &[&str]| canary.ok(words);
+        [
+            ask(&["list-panes", "-a", "-F", "#{pid} #{session_id} #{window_id} #{pane_id} #{pane_pid}"]),
+            ask(&["list-sessions", "-F", "#{session_name} #{session_attached} #{session_last_attached}"]),
+            ask(&["show-options", "-g"]),
+            ask(&["show-options", "-p"]),
+            ask(&["show-hooks", "-g"]),
+            ask(&["list-keys"]),
+        ]
+    };
+    let before = picture();
+    // whoever names no socket lands on the canary
+    let environment = [("TMUX", format!("{},{},0", canary.socket_text(), canary.server().pid))];
+    let mut bare = home.command("sh");
+    bare.args(["-c", "tmux display-message -p '#{pid}'"]).envs(environment.clone());
+    assert_eq!(crate::support::Ran::run(&mut bare).ok().text(), canary.server().pid.to_string());
+    bare.env_remove("TMUX");
+    assert_eq!(crate::support::Ran::run(&mut bare).ok().text(), canary.server().pid.to_string());
+    let mut suite = home.command(std::env::current_exe().unwrap());
+    suite.arg("--exact").args(ROUGH).envs(environment);
+    let ran = crate::support::Ran::run(&mut suite).ok();
+    assert!(ran.text().contains(&format!("{} passed", ROUGH.len())), "{ran}");
+    assert!(canary.server().alive());
+    assert_eq!(picture(), before);
+    assert!(!home.store().exists(), "nor is the user's store");
+}
+
 #[test]
 fn a_process_that_outlives_its_story_is_found() {
     let home = Home::new();
