@@ -100,6 +100,9 @@ fn an_exit_is_archived_with_its_status_and_the_pane_closes() {
         let line = scene.ended(&agent);
         assert!(says_status(&line, status), "exit {status} is not told: {line:#}");
         scene.pane_goes(&agent);
+        let screens = scene.home.archive().with_file_name("agent_sessions.archive.screens");
+        let screen = std::fs::read_to_string(screens.join(format!("{}.ansi", agent.id))).unwrap();
+        assert!(screen.contains(&format!("exit {status}")), "its last screen is kept: {screen:?}");
     }
 }
 

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use crate::support::run::Running;
 use crate::support::store::Generations;
 use crate::support::supervisor::server_of;
-use crate::support::{Agent, Home, Supervisor, Tmux, wait};
+use crate::support::{Agent, Home, Supervisor, Tmux, proc, wait};
 
 /// How long a thing that heals by itself may take to do so.
 const HEALING: Duration = Duration::from_secs(60);
@@ -70,6 +70,7 @@ impl Fleet {
         assert!(healed.is_some(), "not watched again after {HEALING:?}: {last}\n{}", self.supervisor.log());
         assert!(self.nothing_happened());
         self.home.all_live(&self.agents.iter().collect::<Vec<_>>());
+        assert_eq!(proc::zombies(self.supervisor.process().pid), [], "every child was waited for");
         self.tmux.ok(["rename-window", "-t", &self.agents[2].pane.window, "healed"]);
         self.home.until_window(&self.agents[2].id, "healed");
     }
@@ -168,6 +169,8 @@ fn a_tmux_that_fails_changes_nothing() {
         let why = fleet.unknown();
         let first = words.split(" (").next().unwrap_or(words);
         assert!(why.contains(first), "status says why: {why:?}, tmux said {words:?}");
+        let doctor = fleet.home.ait(["doctor"]).code(10);
+        assert!(doctor.text().contains(first), "and doctor too: {doctor}");
         wait::stays("nothing retired, lost or started", Duration::from_secs(2), || fleet.nothing_happened());
         fleet.home.unwrap_tmux();
         fleet.heals();
@@ -213,7 +216,7 @@ fn a_client_that_is_killed_or_detached_is_made_again() {
         let before = client().expect("a control client");
         match way {
             "kill" => {
-                assert!(crate::support::proc::Process::of(before).is_some_and(|p| p.signal(Signal::KILL)))
+                assert!(proc::Process::of(before).is_some_and(|p| p.signal(Signal::KILL)))
             }
             "detach" => drop(fleet.tmux.ok(["detach-client", "-s", "=_ait"])),
             _ => drop(fleet.tmux.ok(["kill-session", "-t", "=_ait"])),
@@ -225,4 +228,32 @@ fn a_client_that_is_killed_or_detached_is_made_again() {
         assert_eq!(sessions.lines().filter(|name| *name == "_ait").count(), 1, "{way}: {sessions}");
     }
     fleet.heals();
+}
+
+#[test]
+fn every_command_ends_while_a_server_is_stopped() {
+    let fleet = Fleet::new();
+    assert!(fleet.tmux.server().signal(Signal::STOP));
+    fleet.unknown();
+    for (words, code) in [
+        (&["status"][..], 10),
+        (&["doctor"], 10),
+        (&["doctor", "--touched"], 10),
+        (&["adopt", "--all"], 69),
+        (&["adopt", "--all", "--dry-run"], 69),
+        (&["record", "reconcile"], 0),
+        (&["record", "purge"], 0),
+        (&["setup", "--dry-run"], 0),
+        (&["setup", "--remove", "--yes"], 1),
+    ] {
+        // each within the suite's deadline for a command
+        let ran = fleet.home.ait(words).code(code);
+        assert!(code == 0 || !ran.text().is_empty() || !ran.errors().is_empty(), "it says why: {ran}");
+        assert!(fleet.nothing_happened(), "{ran}");
+    }
+    fleet.tmux.server().signal(Signal::CONT);
+    wait::wait_until("the server to serve again", HEALING, || {
+        (fleet.tmux.run(["has-session", "-t", "=_ait"]).status.code() == Some(1)).then_some(())
+    });
+    fleet.home.all_live(&fleet.agents.iter().collect::<Vec<_>>());
 }
