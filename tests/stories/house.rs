@@ -120,7 +120,7 @@ fn map(lib: &str) -> BTreeMap<String, Stanza> {
 }
 
 /// Where a path climbs out of the file's top module: behind as many `super::` as the file lies deep.
-fn climbs<'a>(source: &'a Source) -> Vec<&'a str> {
+fn climbs(source: &Source) -> Vec<&str> {
     let below = source.path.strip_prefix("src").unwrap_or(&source.path);
     let depth = below.components().count() - usize::from(below.ends_with("mod.rs"));
     let climb = "super::".repeat(depth.max(1));
