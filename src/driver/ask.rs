@@ -198,10 +198,9 @@ fn habits(replies: [Option<Reply>; 7]) -> Answer {
         let why = whole.iter_mut().find_map(|reply| reply.as_ref().err().map(ToString::to_string));
         return Answer::Failed(why.unwrap_or_else(|| "an answer that is not understood".into()));
     };
-    let stays = seen.effective != RemainOnExit::Off;
     Answer::Habits(Habits {
         hooks: seen.hooked,
-        keeps: seen.own.is_none() && stays,
+        keeps: seen.inherited != RemainOnExit::Off,
         own: seen.own.map(|own| own != RemainOnExit::Off),
     })
 }

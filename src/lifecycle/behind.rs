@@ -31,14 +31,36 @@ pub(crate) fn agent(own: &Facts, table: &Table) -> Option<Agent> {
     });
     let (provider, facts) =
         below.into_iter().find_map(|facts| recognised(&facts).map(|provider| (provider, facts)))?;
-    let exe = exe(own);
-    Some(match provider::hosting(Program { exe: &exe, argv: &own.argv }) {
-        // it ends when the agent ends, and tmux tells its status: to the pane it is the agent
-        Hosting::Wrapper => Agent { provider, process: own.id.clone(), facts, host: Host::Pane },
-        Hosting::Shell | Hosting::Other => {
-            let argv = own.argv.iter().map(|word| word.to_str_lossy().into_owned()).collect();
-            let cwd = own.cwd.as_deref().map(|cwd| cwd.to_string_lossy().into_owned()).unwrap_or_default();
+    Some(match stays(own, &facts, table) {
+        // all of them end when the agent ends, and tmux tells the status: to the pane its own process is the agent
+        None => Agent { provider, process: own.id.clone(), facts, host: Host::Pane },
+        Some(shell) => {
+            let argv = shell.argv.iter().map(|word| word.to_str_lossy().into_owned()).collect();
+            let cwd = shell.cwd.as_deref().map(|cwd| cwd.to_string_lossy().into_owned()).unwrap_or_default();
             Agent { provider, process: facts.id.clone(), facts, host: Host::Shell { argv, cwd } }
+        }
+    })
+}
+
+/// The first process, from the pane's own down to the agent's parent, that stays when the agent ends: a wrapper may have been
+/// started for a shell (`sh -c 'cd x; bash'`), into which the agent was typed.
+fn stays(own: &Facts, agent: &Facts, table: &Table) -> Option<Facts> {
+    let mut between = Vec::new();
+    let mut above = agent.ppid;
+    // a table is no snapshot: what does not lead up to the pane's process leads nowhere
+    while above != own.id.pid && between.len() < table.rows().len() {
+        let Some(row) = table.row(above) else { break };
+        between.push(row.id.clone());
+        above = row.ppid;
+    }
+    let between = between.into_iter().rev().filter_map(|id| {
+        // as above: another process under that pid is none of ours
+        process::facts(id.pid).filter(|facts| facts.id == id)
+    });
+    std::iter::once(own.clone()).chain(between).find(|facts| {
+        match provider::hosting(Program { exe: &exe(facts), argv: &facts.argv }) {
+            Hosting::Wrapper => false,
+            Hosting::Shell | Hosting::Other => true,
         }
     })
 }

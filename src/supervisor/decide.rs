@@ -397,7 +397,12 @@ impl Supervisor {
             Verdict::Nudge => return None,
             Verdict::Ended { reason, evidence, provisional, pane_lives } => {
                 let detail = format!("{reason}: {evidence}");
-                ("ended", end(reason, evidence, provisional), detail, pane_lives.then_some(pane))
+                (
+                    "ended",
+                    end(reason, evidence, provisional),
+                    detail,
+                    pane_lives.then_some((pane, !below_shell)),
+                )
             }
             Verdict::Lost { evidence, exit_status, signal } => {
                 let detail = format!("agent_crashed: {evidence}");
@@ -557,8 +562,17 @@ impl Supervisor {
             }
         }
         self.remember(happening);
-        if let (Some(pane), Some(socket)) = (told.unstamp, told.socket) {
-            self.ask(now, &socket, Ask::Unstamp { pane, record: told.record });
+        if let (Some((pane, hosted)), Some(socket)) = (told.unstamp, told.socket) {
+            let asks = self.servers.get_mut(&socket).and_then(super::Server::up_mut);
+            let asks = asks.map(|up| {
+                let asks = up.take_off(pane, told.record, hosted);
+                // whoever comes into the pane next is asked about anew
+                up.keeping.remove(&pane);
+                asks
+            });
+            for ask in asks.into_iter().flatten() {
+                self.ask(now, &socket, ask);
+            }
         }
     }
 }

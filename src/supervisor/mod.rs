@@ -141,8 +141,8 @@ struct Told {
     detail: String,
     /// When the event behind it was heard.
     heard: Duration,
-    /// A stamp to take off the pane once the record is gone from it.
-    unstamp: Option<tmux_control::PaneId>,
+    /// A pane to take the stamp off once the record is gone from it, and whether its own process was the agent.
+    unstamp: Option<(tmux_control::PaneId, bool)>,
 }
 
 /// The ends of earlier boots, which may have been part of a shutdown.

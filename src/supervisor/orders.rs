@@ -71,7 +71,11 @@ impl Supervisor {
                 up.soil(now.mono);
                 up.not_before = Some(now.mono + LISTING_PAUSE);
             }
-            (Ask::Habits(pane), answer) => Self::habits_known(up, pane, &answer),
+            (Ask::Habits(pane), answer) => {
+                for ask in Self::habits_known(up, pane, &answer) {
+                    self.ask(now, socket, ask);
+                }
+            }
             (Ask::Stamp { .. }, Answer::Done) => up.soil(now.mono),
             (Ask::KeepDead { pane, .. }, answer) => {
                 let kept = if answer == Answer::Done { Keeping::Kept } else { Keeping::Theirs };
@@ -118,7 +122,8 @@ impl Supervisor {
         }
     }
 
-    fn habits_known(up: &mut Up, pane: PaneId, answer: &Answer) {
+    /// What the user's settings mean for the pane; a dead one that stays by them keeps nothing of ours.
+    fn habits_known(up: &mut Up, pane: PaneId, answer: &Answer) -> Vec<Ask> {
         // what is not known is not ours to change
         let unknown = Habits { hooks: true, keeps: true, own: None };
         let habits = if let Answer::Habits(habits) = answer { *habits } else { unknown };
@@ -126,25 +131,29 @@ impl Supervisor {
             up.closing.filter(|closing| closing.pane == pane && closing.step == ClosingStep::Habits)
         {
             let theirs = habits.keeps || up.keeping.get(&pane) == Some(&Keeping::Theirs);
-            up.closing = if theirs {
-                up.left.insert(pane);
-                None
+            if !theirs {
+                up.closing = Some(Closing { step: ClosingStep::Asked, ..closing });
+                return Vec::new();
+            }
+            up.closing = None;
+            up.left.insert(pane);
+            // what is not known to be ours is not taken off
+            return if matches!(answer, Answer::Habits(_)) {
+                up.take_off(pane, closing.record, true)
             } else {
-                Some(Closing { step: ClosingStep::Asked, ..closing })
+                Vec::new()
             };
-            return;
         }
         let stamped_now = up.stamped.iter().any(|(stamped, _)| *stamped == pane);
         let keeping = match habits {
-            Habits { hooks: true, .. } | Habits { keeps: true, .. } | Habits { own: Some(false), .. } => {
-                Keeping::Theirs
-            }
-            // on a pane that was stamped before we came, an earlier supervisor set it
-            Habits { own: Some(true), .. } if stamped_now => Keeping::Theirs,
-            Habits { own: Some(true), .. } => Keeping::Kept,
-            Habits { own: None, .. } => Keeping::Free,
+            Habits { hooks: true, .. } => Keeping::Theirs,
+            // on a pane that was stamped before we came, an earlier supervisor set it, whatever holds for the window since
+            Habits { own: Some(true), .. } if !stamped_now => Keeping::Kept,
+            Habits { own: Some(_), .. } | Habits { keeps: true, .. } => Keeping::Theirs,
+            Habits { own: None, hooks: false, keeps: false } => Keeping::Free,
         };
         up.keeping.insert(pane, keeping);
+        Vec::new()
     }
 
     /// A server that owes an answer for too long is unknown until it speaks.

@@ -271,6 +271,23 @@ impl Server {
 }
 
 impl Up {
+    /// What takes a record's marks off a pane: the keeping first, since its guard is the stamp. `hosted` says that the pane's own
+    /// process is or was the agent; no other pane is ever kept.
+    pub(super) fn take_off(&self, pane: PaneId, record: RecordId, hosted: bool) -> Vec<Ask> {
+        let keeps = match self.keeping.get(&pane) {
+            Some(Keeping::Kept | Keeping::Ordered) => true,
+            Some(Keeping::Free | Keeping::Theirs) => false,
+            // stamped before we came: an earlier supervisor set it, as far as anybody knows
+            Some(Keeping::Asked) | None => hosted && !self.stamped.contains(&(pane, record)),
+        };
+        let mut asks = Vec::new();
+        if keeps {
+            asks.push(Ask::UnkeepDead { pane, record });
+        }
+        asks.push(Ask::Unstamp { pane, record });
+        asks
+    }
+
     /// A client just attached: nothing is known of the server but who it is.
     pub(super) fn new(link: LinkId, identity: Identity, now: super::input::Now) -> Self {
         let world = World::unknown(identity.session, identity.hold);

@@ -7,8 +7,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Action, Ask, EndedEarlier, Link, Now, Start, Supervisor};
-use crate::record::{LossCause, Lost, Record, RecordId, Records, Stamp, State, StateName, Verb};
+use super::{Action, EndedEarlier, Link, Now, Start, Supervisor};
+use crate::record::{Host, LossCause, Lost, Record, RecordId, Records, Stamp, State, StateName, Verb};
 
 /// How long before the end of a boot an end may still be part of it, in seconds.
 const CLAIM: i64 = 90;
@@ -121,16 +121,8 @@ impl Supervisor {
                     let here = record.ait.server.as_ref().is_some_and(|e| e.process() == up.identity.process);
                     let Some(pane) = record.location.pane_id().filter(|_| here) else { continue };
                     let pane = tmux_control::PaneId(pane.0);
-                    let keeps = match up.keeping.get(&pane) {
-                        Some(super::Keeping::Kept | super::Keeping::Ordered) => true,
-                        Some(super::Keeping::Free | super::Keeping::Theirs) => false,
-                        // stamped before we came: an earlier supervisor set it, as far as anybody knows
-                        Some(super::Keeping::Asked) | None => !up.stamped.contains(&(pane, record.id)),
-                    };
-                    if keeps {
-                        asks.push(Ask::UnkeepDead { pane, record: record.id });
-                    }
-                    asks.push(Ask::Unstamp { pane, record: record.id });
+                    let hosted = record.ait.host == Some(Host::Pane);
+                    asks.extend(up.take_off(pane, record.id, hosted));
                 }
             }
             Link::Up(_) | Link::Attaching { .. } => {}

@@ -16,8 +16,8 @@ pub struct DeathSettings {
     pub hooked: bool,
     /// The pane's own `remain-on-exit`, by whomever it was set.
     pub own: Option<RemainOnExit>,
-    /// `remain-on-exit` as it holds for the pane, its own or inherited.
-    pub effective: RemainOnExit,
+    /// `remain-on-exit` as it holds for the pane's window, its own or inherited: what the pane has without a value of its own.
+    pub inherited: RemainOnExit,
 }
 
 impl DeathSettings {
@@ -39,14 +39,15 @@ pub fn questions(pane: PaneId) -> [Command; 7] {
         hooks(&["-w", "-t", &pane]),
         hooks(&["-p", "-t", &pane]),
         Command::new("show-options").args(["-p", "-q", "-v", "-t", &pane, "remain-on-exit"]),
-        Command::new("display-message").args(["-p", "-t", &pane, "#{remain-on-exit}"]),
+        // a format would give the pane's own value, behind which the user's is not seen
+        Command::new("show-options").args(["-w", "-A", "-q", "-v", "-t", &pane, "remain-on-exit"]),
     ]
 }
 
 /// Reads the answers to [`questions`]. `None` when one is missing or not understood: then nothing is known, and nothing is to
 /// be set.
 pub fn read(answers: &[Result<Vec<u8>, ReplyError>; 7]) -> Option<DeathSettings> {
-    let [hooks @ .., own, effective] = answers;
+    let [hooks @ .., own, inherited] = answers;
     let mut hooked = false;
     for answer in hooks {
         hooked |= names_hook(answer.as_ref().ok()?);
@@ -55,8 +56,8 @@ pub fn read(answers: &[Result<Vec<u8>, ReplyError>; 7]) -> Option<DeathSettings>
         b"" => None,
         word => Some(RemainOnExit::parse(word)?),
     };
-    let effective = RemainOnExit::parse(word(effective.as_ref().ok()?))?;
-    Some(DeathSettings { hooked, own, effective })
+    let inherited = RemainOnExit::parse(word(inherited.as_ref().ok()?))?;
+    Some(DeathSettings { hooked, own, inherited })
 }
 
 /// A hook that is set is listed with an index, `pane-died[0] command`; one that is not is a bare name. Other hooks hold commands
@@ -76,16 +77,16 @@ fn word(answer: &[u8]) -> &[u8] {
 mod tests {
     use super::*;
 
-    fn answers(hooks: [&[u8]; 5], own: &[u8], effective: &[u8]) -> [Result<Vec<u8>, ReplyError>; 7] {
+    fn answers(hooks: [&[u8]; 5], own: &[u8], inherited: &[u8]) -> [Result<Vec<u8>, ReplyError>; 7] {
         let [a, b, c, d, e] = hooks;
-        [a, b, c, d, e, own, effective].map(|answer| Ok(answer.to_vec()))
+        [a, b, c, d, e, own, inherited].map(|answer| Ok(answer.to_vec()))
     }
 
     #[test]
     fn nothing_set_may_be_kept() {
         let bare = b"pane-died\npane-exited\npane-focus-in[0] run-shell x\n".as_slice();
         let seen = read(&answers([b"", bare, b"", b"", b""], b"", b"off\n")).unwrap();
-        assert_eq!(seen, DeathSettings { hooked: false, own: None, effective: RemainOnExit::Off });
+        assert_eq!(seen, DeathSettings { hooked: false, own: None, inherited: RemainOnExit::Off });
         assert!(seen.may_be_kept());
     }
 

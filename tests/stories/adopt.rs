@@ -98,6 +98,23 @@ fn an_agent_typed_into_a_shell_is_found_below_it() {
 }
 
 #[test]
+fn a_shell_that_a_wrapper_started_hosts_the_agent_typed_into_it() {
+    let home = Home::new();
+    let tmux = Tmux::start(&home);
+    let program = agent(&home, "claude");
+    let project = home.project("beta");
+    let pane = tmux.window("main", "shell", &project, &["sh", "-c", "sh -i; true"]);
+    tmux.ok(["send-keys", "-t", &pane.id, &format!("{} demo-agent", program.display()), "Enter"]);
+    ready(&tmux, &pane.id);
+    home.ait(["adopt", &pane.id]).ok();
+    let record = &home.records()[0];
+    assert_eq!(record["pane_pid"], pane.pid);
+    assert_eq!(record["ait"]["host"]["kind"], "shell", "{record:#}");
+    assert_eq!(record["ait"]["host"]["argv"], serde_json::json!(["sh", "-i"]), "the shell, not the wrapper");
+    assert_ne!(record["ait"]["agent"]["pid"], pane.pid, "the agent's end is its own process's");
+}
+
+#[test]
 fn an_exact_session_id_is_taken_and_no_prompt_is_kept() {
     let home = Home::new();
     let tmux = Tmux::start(&home);

@@ -49,6 +49,18 @@ impl Scene {
         record
     }
 
+    /// What is set on the agent's pane itself.
+    fn marks(&self, agent: &Agent) -> String {
+        self.tmux.ok(["show-options", "-p", "-t", &agent.pane.id])
+    }
+
+    /// The agent's pane is kept when its process ends.
+    fn is_kept(&self, agent: &Agent) {
+        wait_until("the pane to be kept", DEADLINE, || {
+            self.marks(agent).contains("remain-on-exit on").then_some(())
+        });
+    }
+
     fn pane_goes(&self, agent: &Agent) {
         wait_until("the dead pane to be closed", DEADLINE, || {
             (!self.tmux.panes().iter().any(|pane| pane.id == agent.pane.id)).then_some(())
@@ -132,6 +144,34 @@ fn a_user_who_keeps_dead_panes_keeps_them() {
     scene.tmux.ok(["kill-window", "-t", &next.pane.window]);
     scene.ended(&next);
     assert!(scene.tmux.panes().iter().any(|pane| pane.id == agent.pane.id), "the user's dead pane is kept");
+}
+
+#[test]
+fn a_user_who_keeps_dead_panes_from_now_on_keeps_them() {
+    let scene = Scene::new("");
+    let agent = scene.agent("main");
+    scene.is_kept(&agent);
+    scene.tmux.ok(["set-option", "-g", "remain-on-exit", "on"]);
+    agent.told(&scene.tmux, "exit 5");
+    let line = scene.ended(&agent);
+    assert!(says_status(&line, 5), "{line:#}");
+    // what was ours goes, and the pane stays by the user's own setting
+    wait_until("our marks to go", DEADLINE, || scene.marks(&agent).is_empty().then_some(()));
+    let next = Agent::start(&scene.tmux, "main", "next");
+    scene.supervisor.watching(&scene.tmux, 2);
+    scene.tmux.ok(["kill-window", "-t", &next.pane.window]);
+    scene.ended(&next);
+    assert!(scene.tmux.panes().iter().any(|pane| pane.id == agent.pane.id), "the user's dead pane is kept");
+}
+
+#[test]
+fn a_pane_that_the_user_gave_to_something_else_has_nothing_of_ours() {
+    let scene = Scene::new("");
+    let agent = scene.agent("main");
+    scene.is_kept(&agent);
+    scene.tmux.ok(["respawn-pane", "-k", "-t", &agent.pane.id, "sleep", "1000000"]);
+    scene.ended(&agent);
+    wait_until("our marks to go", DEADLINE, || scene.marks(&agent).is_empty().then_some(()));
 }
 
 #[test]

@@ -156,11 +156,11 @@ async fn a_value_of_the_panes_own_comes_and_goes_alone() {
         settings::read(&answers.try_into().unwrap()).unwrap()
     };
     let bare = ask(&pane).await;
-    assert_eq!((bare.hooked, bare.own, bare.effective), (false, None, RemainOnExit::Off));
+    assert_eq!((bare.hooked, bare.own, bare.inherited), (false, None, RemainOnExit::Off));
     assert!(bare.may_be_kept());
     assert_eq!(done(&client, &mut events, &guarded::keep_dead(guard(), token())).await, Outcome::Done);
     let kept = ask(&pane).await;
-    assert_eq!((kept.own, kept.effective), (Some(RemainOnExit::On), RemainOnExit::On));
+    assert_eq!((kept.own, kept.inherited), (Some(RemainOnExit::On), RemainOnExit::Off));
     assert_eq!(ask(&beside).await, bare, "the pane beside it has nothing");
     assert_eq!(
         done(&client, &mut events, &guarded::keep_dead_no_more(guard(), token())).await,
@@ -170,7 +170,7 @@ async fn a_value_of_the_panes_own_comes_and_goes_alone() {
 
     tmux.ok(["set-option", "-w", "-t", &pane.window, "remain-on-exit", "on"]);
     let inherited = ask(&pane).await;
-    assert_eq!((inherited.own, inherited.effective), (None, RemainOnExit::On));
+    assert_eq!((inherited.own, inherited.inherited), (None, RemainOnExit::On));
     for (set, unset) in [
         (vec!["set-hook", "-g", "pane-died[42]"], vec!["set-hook", "-gu", "pane-died[42]"]),
         (
