@@ -339,9 +339,14 @@ impl Up {
             let ours = match known.get(record) {
                 None => buried.contains(&record),
                 Some(known) => {
-                    let here = known.location.pane_id().is_some_and(|pane| pane.0 == row.id.0)
-                        && known.ait.server.as_ref().is_some_and(|e| e.process() == self.identity.process);
-                    known.state.name() == StateName::Live && known.location != Location::Gone && !here
+                    let this = known.location.pane_id().is_some_and(|pane| pane.0 == row.id.0);
+                    // an earlier script's write drops the epoch: then it is not known where that pane is
+                    let elsewhere = known
+                        .ait
+                        .server
+                        .as_ref()
+                        .is_some_and(|epoch| !this || epoch.process() != self.identity.process);
+                    known.state.name() == StateName::Live && known.location != Location::Gone && elsewhere
                 }
             };
             let orphan = ours && row.dead && row.frozen.is_empty() && !self.left.contains(&row.id);
