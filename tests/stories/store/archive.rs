@@ -134,7 +134,9 @@ fn the_index_is_only_a_copy() {
     ids.sort();
     let index = files(&home).index;
     let whole = fs::read(&index).unwrap();
+    // one of another file, and so of other records
     let other = String::from_utf8(whole.clone()).unwrap().replacen("\"inode\":", "\"inode\":1", 1);
+    let other = other.replace(&ids[0], "ffffffff");
     for broken in [&b""[..], b"garbage\n", &whole[..whole.len() / 2], other.as_bytes()] {
         fs::write(&index, broken).unwrap();
         assert_eq!(listed(&home), ids, "with an index of {:?}", String::from_utf8_lossy(broken));
