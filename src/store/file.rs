@@ -6,6 +6,8 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
+
 use super::paths::Files;
 use super::{StoreError, system};
 
@@ -43,12 +45,17 @@ pub(super) fn look(path: &Path) -> Result<Option<Mark>, StoreError> {
 
 /// Opens and reads the file; `None` if there is none.
 pub(super) fn read(path: &Path) -> Result<Option<(Generation, Vec<u8>)>, StoreError> {
-    let mut file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(StoreError::io("open", path, error)),
-    };
+    // a pipe in its place would be waited for until somebody writes into it
+    let mut file =
+        match OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(StoreError::io("open", path, error)),
+        };
     let meta = file.metadata().map_err(|e| StoreError::io("look at", path, e))?;
+    if !meta.is_file() {
+        return Err(StoreError::io("read", path, io::Error::other("it is not a regular file")));
+    }
     let mut text = Vec::with_capacity(usize::try_from(meta.size()).unwrap_or(0) + 1);
     file.read_to_end(&mut text).map_err(|e| StoreError::io("read", path, e))?;
     Ok(Some((Generation { mark: Mark::of(&meta), _file: file }, text)))

@@ -162,6 +162,18 @@ fn leftovers_of_killed_writers_are_never_read_and_go_with_the_next_write() {
 }
 
 #[test]
+fn what_is_no_file_is_refused_and_never_waited_for() {
+    let home = Home::on_tmpfs();
+    let id = upsert(&home, "w");
+    fs::remove_file(home.store()).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, home.store(), 0o600.into()).unwrap();
+    record(&home, ["list"]).code(1);
+    record(&home, ["fill-task", &id, "--task-id", "1"]).code(1);
+    let kind = fs::metadata(home.store()).unwrap().file_type();
+    assert!(std::os::unix::fs::FileTypeExt::is_fifo(&kind), "it is left as it is");
+}
+
+#[test]
 fn an_unchanged_store_is_not_rewritten() {
     let home = Home::on_tmpfs();
     let id = upsert(&home, "w");
