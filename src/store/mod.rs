@@ -17,7 +17,8 @@ mod supervisor_lock;
 mod system;
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -309,6 +310,29 @@ impl Store {
         let (ansi, txt) = (file("capture.ansi")?, file("capture.txt").unwrap_or_default());
         let lines = fs::read(&ansi).map_or(0, |text| text.iter().filter(|b| **b == b'\n').count() as u64);
         Some(Capture { ansi, lines, txt })
+    }
+
+    /// The last screen of an ended agent as the capture of its record, copied to where captures lie: the archive lets go of
+    /// its screens in time.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn revive_screen(&self, id: RecordId) -> Result<Option<Capture>, StoreError> {
+        let Some(screen) = Archive::new(&self.paths.files()).screen(id) else { return Ok(None) };
+        let bytes = fs::read(&screen).map_err(|e| StoreError::io("read", &screen, e))?;
+        let path = self.paths.make_captures(id)?.join("capture.ansi");
+        let failed = |e| StoreError::io("write", &path, e);
+        let mut file = fs::OpenOptions::new()
+            .create(true)
+            .truncate(true)
+            .write(true)
+            .mode(0o600)
+            .open(&path)
+            .map_err(failed)?;
+        file.write_all(&bytes).and_then(|()| file.sync_all()).map_err(failed)?;
+        let lines = bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
+        let Some(ansi) = path.to_str().map(str::to_owned) else { return Ok(None) };
+        Ok(Some(Capture { ansi, lines, txt: String::new() }))
     }
 
     /// Removes the capture files of a record, and their folder if nothing else is in it.

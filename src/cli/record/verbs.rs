@@ -301,10 +301,7 @@ impl VerbArgs {
                 let archive = Archive::new(&files);
                 match archive.get(id).map_err(failed)? {
                     Some(archived) => {
-                        let capture = archive
-                            .screen(id)
-                            .and_then(|path| path.into_os_string().into_string().ok())
-                            .map(|ansi| Capture { ansi, ..Capture::default() });
+                        let capture = store.revive_screen(id).map_err(failed)?;
                         one(id, Verb::Revive { archived: Box::new(archived.record), lost: None, capture })
                     }
                     None => {

@@ -163,6 +163,22 @@ fn half_a_line_of_a_killed_writer_hides_no_other() {
     }
 }
 
+/// The archive lets go of its screens in time; a revived record's capture must not go with them.
+#[test]
+fn a_revived_record_has_its_last_screen_for_good() {
+    let home = Home::on_tmpfs();
+    let id = retired(&home, "one");
+    let files = files(&home);
+    let number = u32::from_str_radix(&id, 16).unwrap();
+    let kept = screen(&home, number, 1, std::time::Duration::ZERO);
+    record(&home, ["revive", &id]).ok();
+    let capture = home.record(&id).unwrap()["capture_ansi"].as_str().unwrap().to_owned();
+    fs::remove_file(&kept).unwrap();
+    assert_eq!(Archive::new(&files).screen(RecordId::from_bits(number)), None);
+    assert_eq!(fs::read(&capture).unwrap(), b"x");
+    assert_eq!(fs::metadata(&capture).unwrap().mode() & 0o7777, 0o600);
+}
+
 /// Puts a last screen of `size` bytes there, `age` old.
 fn screen(home: &Home, id: u32, size: u64, age: std::time::Duration) -> PathBuf {
     let (id, files) = (RecordId::from_bits(id), files(home));
