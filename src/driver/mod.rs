@@ -277,6 +277,11 @@ impl Driver {
                 break;
             }
         }
+        for (_, input) in &heard {
+            if let Input::Died(process) = input {
+                self.watches.remove(process);
+            }
+        }
         let heard: Vec<_> = heard.into_iter().map(|(at, input)| (self.now(at), input)).collect();
         tracing::trace!(?heard);
         self.supervisor.handle_all(heard);

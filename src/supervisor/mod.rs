@@ -51,6 +51,8 @@ const LAST_EXIT: Duration = Duration::from_secs(5);
 const FAREWELL: Duration = Duration::from_secs(2);
 /// The first and the longest pause before a failed write is tried again.
 const WRITE_PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(10));
+/// Ids of ended records that are kept without asking whether a pane still carries them.
+const BURIED: usize = 4096;
 /// The pause before listing again after a listing failed.
 const LISTING_PAUSE: Duration = Duration::from_secs(1);
 
@@ -427,12 +429,28 @@ impl Supervisor {
         self.store.iter().flat_map(|view| view.records.iter())
     }
 
+    /// Keeps the ids of ended records bounded: past the bound only those that a pane still carries.
+    fn forget_buried(&mut self) {
+        if self.buried.len() <= BURIED {
+            return;
+        }
+        let stamps: BTreeSet<RecordId> = self
+            .servers
+            .values()
+            .filter_map(Server::up)
+            .flat_map(|up| up.world.panes())
+            .filter_map(|row| std::str::from_utf8(&row.stamp).ok()?.parse().ok())
+            .collect();
+        self.buried.retain(|id| stamps.contains(id));
+    }
+
     /// Takes the store as it is now. Records that are new here, or moved, want their server listed again.
     fn take_view(&mut self, now: Now, view: StoreView) {
         let records = view.records.clone();
         if let Some(before) = self.store.replace(view) {
             let gone = before.records.iter().map(|record| record.id);
             self.buried.extend(gone.filter(|id| records.get(*id).is_none()));
+            self.forget_buried();
             self.note_moved(&before, &records);
             self.note_stripped(&before, &records);
         }

@@ -60,6 +60,7 @@ impl Supervisor {
                     self.news = true;
                 }
                 up.world.take(snapshot);
+                up.forget_closed();
                 up.answered = up.answered.max(open.listing);
                 up.not_before = None;
             }

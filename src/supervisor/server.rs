@@ -354,6 +354,16 @@ impl Up {
         })
     }
 
+    /// Forgets what was kept of panes that a whole listing no longer names; an id is never given twice in one life.
+    pub(super) fn forget_closed(&mut self) {
+        let world = &self.world;
+        let there = |pane: &PaneId| world.pane(*pane).is_some();
+        self.stamped.retain(|(pane, _)| there(pane));
+        self.keeping.retain(|pane, _| there(pane));
+        self.left.retain(there);
+        self.respawned.retain(|(pane, _, _)| there(pane));
+    }
+
     /// Whether a window, a pane or a client is on its way out of `_ait`.
     pub(super) fn is_moving(&self) -> bool {
         self.open.iter().any(|open| match open.ask {

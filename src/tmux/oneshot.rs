@@ -229,7 +229,10 @@ impl Unanswered {
     /// the same: anybody can print it, and a full backlog makes some systems refuse.
     pub(super) fn from_words(socket: &Path, words: &[u8]) -> Unanswered {
         let kind = sort(words);
-        let words = BString::from(words.trim());
+        let words = match words.trim() {
+            b"" => BString::from("the tmux client ended without a word"),
+            words => BString::from(words),
+        };
         let socket = socket.to_owned();
         match kind {
             Kind::Absent => match probe(&socket) {
