@@ -6,7 +6,7 @@ use rustix::process::Signal;
 
 use crate::support::terminal::Terminal;
 use crate::support::tmux::Start;
-use crate::support::{DEADLINE, Home, Tmux, wait_until};
+use crate::support::{DEADLINE, Home, Tmux, proc, wait_until};
 
 #[test]
 fn a_server_lives_in_its_story_and_ends_with_it() {
@@ -98,7 +98,9 @@ fn a_terminal_comes_and_goes() {
     assert_eq!(terminal.session(&tmux), "main");
     assert_eq!(tmux.format("main:", "#{session_attached}"), "1");
     drop(terminal);
-    wait_until("the terminal to be gone", DEADLINE, || tmux.ok(["list-clients"]).is_empty().then_some(()));
+    let attached = |command: &String| command.contains(" attach ");
+    let left: Vec<String> = home.processes().iter().map(|process| proc::command(process.pid)).collect();
+    assert!(!left.iter().any(attached), "{left:?}");
 }
 
 #[test]

@@ -95,7 +95,6 @@ fn a_bare_attach_ends_where_it_would_have() {
     let user = Terminal::attach(&tmux, None);
     let expected = user.session(&tmux);
     drop(user);
-    wait_until("the terminal to be gone", DEADLINE, || tmux.ok(["list-clients"]).is_empty().then_some(()));
     let supervisor = Supervisor::start(&home, &[&tmux]);
     let _agent = Agent::start(&tmux, &expected, "agent");
     supervisor.attached(&tmux);

@@ -51,10 +51,17 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
+        let mut below = proc::children(self.client.process().pid);
+        below.extend(below.clone().iter().flat_map(|child| proc::children(child.pid)));
         // the end of its input ends `script`, which hangs up on the client
         if let Some(mut pipe) = self.client.child().stdin.take() {
             let _ = pipe.flush();
         }
         self.client.process().end(Duration::from_secs(5));
+        // nobody asks the server before the client is gone: a command beside a client that is leaving can crash tmux 3.3a
+        // and 3.5a (met here, without a control client)
+        for process in below {
+            process.dies(Duration::from_secs(5));
+        }
     }
 }
