@@ -56,7 +56,7 @@ fn texts(words: &[Vec<u8>]) -> Vec<String> {
     words.iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect()
 }
 
-/// Folders tmux makes its sockets in: the user's own, and the default one.
+/// The folder tmux makes its sockets in, as this process's environment has it.
 pub(super) fn socket_folder() -> PathBuf {
     let base = std::env::var_os("TMUX_TMPDIR").filter(|dir| !dir.is_empty()).unwrap_or_else(|| "/tmp".into());
     PathBuf::from(base).join(format!("tmux-{}", rustix::process::getuid().as_raw()))
