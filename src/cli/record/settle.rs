@@ -1,5 +1,7 @@
 //! `reconcile` and `purge`: look without a lock, decide, then act through verbs whose guards look again.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use serde::Serialize;
@@ -116,14 +118,22 @@ fn with_nonce(verb: Verb, fresh: Nonce) -> Verb {
     }
 }
 
+/// The longest observation file that is read, in bytes.
+const OBSERVED: u64 = 16 * 1024 * 1024;
+
 /// Retires by the record's own server, and only what an observation file doubts too, if one is given.
 pub(super) fn purge(store: &Store, observed: Option<&Path>, json: bool) -> Result<Exit, Failure> {
     let observed = match observed {
         None => None,
         Some(path) => {
-            let text = std::fs::read_to_string(path).map_err(|error| {
-                Failure::new(Exit::code(4), format!("cannot read {}: {error}", path.display()))
-            })?;
+            let unread =
+                |why: String| Failure::new(Exit::code(4), format!("cannot read {}: {why}", path.display()));
+            let mut text = String::new();
+            let file = File::open(path).map_err(|error| unread(error.to_string()))?;
+            let read = file.take(OBSERVED + 1).read_to_string(&mut text);
+            if read.map_err(|error| unread(error.to_string()))? as u64 > OBSERVED {
+                return Err(unread(format!("it is longer than {OBSERVED} bytes")));
+            }
             let mut real = |root: &str| real_path(Path::new(root)).to_string_lossy().into_owned();
             let parsed = Observed::parse(&text, &mut real);
             Some(parsed.map_err(|bad| Failure::new(Exit::code(4), format!("{}: {bad}", path.display())))?)

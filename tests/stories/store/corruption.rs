@@ -174,6 +174,16 @@ fn what_is_no_file_is_refused_and_never_waited_for() {
 }
 
 #[test]
+fn an_observation_without_end_is_refused() {
+    let home = Home::on_tmpfs();
+    upsert(&home, "w");
+    let before = fs::read(home.store()).unwrap();
+    let told = record(&home, ["purge", "--observed", "/dev/zero"]).code(4);
+    assert!(told.errors().contains("longer than"), "{}", told.errors());
+    assert_eq!(fs::read(home.store()).unwrap(), before);
+}
+
+#[test]
 fn an_unchanged_store_is_not_rewritten() {
     let home = Home::on_tmpfs();
     let id = upsert(&home, "w");
