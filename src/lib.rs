@@ -18,6 +18,8 @@ pub mod world;
 
 // do
 pub mod client;
+#[expect(clippy::disallowed_methods, reason = "reads the user's settings and where they lie")]
+pub mod config;
 #[expect(clippy::disallowed_methods, reason = "the one loop: clock, tasks, folders and signals")]
 pub mod driver;
 #[expect(clippy::disallowed_methods, reason = "acts on panes, processes and the store")]

@@ -8,7 +8,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use crate::config::{self, Config, Loaded};
 use crate::driver::{self, Ended, Options};
+use crate::record::Policy;
 use crate::store::{Paths, Supervising, make_private};
 
 use super::{Exit, Failure, program};
@@ -46,7 +48,7 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
     }
     let sockets =
         args.socket.iter().map(|socket| std::path::absolute(socket).unwrap_or(socket.clone())).collect();
-    let options = Options { paths, sockets, program };
+    let options = Options { paths, sockets, program, config: settings() };
     let ended = driver::run(options, |said| ready(said, args.detached));
     notify(sd_notify::NotifyState::Stopping);
     match ended {
@@ -55,6 +57,23 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
         Err(error) => return Err(error.into()),
     }
     Ok(Exit::OK)
+}
+
+/// The user's settings. With a broken file agents are still kept, and nothing is done that the file may forbid.
+fn settings() -> Config {
+    match Config::load() {
+        Ok(Loaded { config, warnings }) => {
+            for warning in warnings {
+                tracing::warn!("settings: {warning}");
+            }
+            config
+        }
+        Err(error) => {
+            tracing::error!("settings: {error}; nothing is recovered by itself");
+            let archive = config::Archive { keep: Duration::MAX };
+            Config { recover: Policy::Offer, archive, ..Config::default() }
+        }
+    }
 }
 
 /// Out of the caller's session and folder: neither a closed terminal nor a mount to be taken away concerns us.

@@ -21,6 +21,7 @@ use tokio::sync::{mpsc, oneshot, watch as counter};
 use tokio::task::JoinHandle;
 
 use crate::api::{self, Hello, StatusReport};
+use crate::config::Config;
 use crate::process::{self, Opened, ProcessError};
 use crate::record::{ProcessId, RecordId, Stamp};
 use crate::store::{Files, Paths, Store, StoreError, Supervising, SupervisorLock, System, Taken};
@@ -49,6 +50,8 @@ pub struct Options {
     pub sockets: Vec<PathBuf>,
     /// The absolute path of this program, for the pane of `_ait`.
     pub program: PathBuf,
+    /// The user's settings.
+    pub config: Config,
 }
 
 /// Why a supervisor could not run.
@@ -131,7 +134,7 @@ async fn supervise(options: Options, ready: impl FnOnce(&Supervising)) -> Result
     };
     let (inbox, arrivals) = mpsc::channel(INBOX);
     let (speaker, words) = mpsc::channel(INBOX);
-    let store = Arc::new(Store::open(options.paths.clone()));
+    let store = Arc::new(Store::open(options.paths.clone()).keeping(options.config.archive.keep));
     let jobs = scribe::start(store, inbox.clone()).map_err(failed("start the writing thread"))?;
     let (news, heard) = counter::channel(0);
     let (wish, wishes) = mpsc::channel(64);

@@ -123,6 +123,31 @@ pub enum Desired {
     Stopped,
 }
 
+/// What is done about lost agents.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Policy {
+    /// They are brought back without being asked.
+    #[default]
+    Auto,
+    /// They are shown, and brought back on demand.
+    Offer,
+    /// They are kept, and nothing is said of bringing them back.
+    Off,
+}
+
+impl Policy {
+    /// The word in files and on the command line.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Offer => "offer",
+            Self::Off => "off",
+        }
+    }
+}
+
 /// What took an agent away (store contract, section 5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -238,6 +263,8 @@ pub struct Ours {
     pub host: Option<Host>,
     /// Who made the record.
     pub origin: Option<Origin>,
+    /// What is done about its loss, where the user wants it otherwise than for the others.
+    pub recover: Option<Policy>,
     /// A UUID per launch.
     pub runtime_id: Option<String>,
     /// The epoch the location belongs to, or last belonged to.
@@ -274,6 +301,7 @@ impl Ours {
             generation,
             host,
             origin,
+            recover,
             runtime_id,
             server,
             title,
@@ -293,6 +321,7 @@ impl Ours {
         fill(&mut self.generation, generation, replace);
         fill(&mut self.host, host, replace);
         fill(&mut self.origin, origin, replace);
+        fill(&mut self.recover, recover, replace);
         fill(&mut self.runtime_id, runtime_id, replace);
         fill(&mut self.server, server, replace);
         fill(&mut self.title, title, replace);

@@ -136,6 +136,7 @@ fn everything_of_ours_goes_both_ways() {
         generation: Some(4),
         host: Some(Host::Shell { argv: vec!["bash".into()], cwd: "/r".into() }),
         origin: Some(Origin::Hook),
+        recover: Some(Policy::Offer),
         runtime_id: Some("u".into()),
         server: Some(epoch()),
         title: Some("t".into()),

@@ -151,6 +151,7 @@ struct Cached {
 #[derive(Debug)]
 pub struct Store {
     paths: Paths,
+    keep: Duration,
     cached: Mutex<Option<Cached>>,
     swept: Mutex<bool>,
 }
@@ -184,7 +185,13 @@ impl Store {
     /// The store at these places. Touches nothing yet.
     #[must_use]
     pub fn open(paths: Paths) -> Self {
-        Self { paths, cached: Mutex::new(None), swept: Mutex::new(false) }
+        Self { paths, keep: KEEP, cached: Mutex::new(None), swept: Mutex::new(false) }
+    }
+
+    /// The same, with another time that retired records are kept ([`KEEP`] unless given).
+    #[must_use]
+    pub fn keeping(self, keep: Duration) -> Self {
+        Self { keep, ..self }
     }
 
     /// Its places.
@@ -257,7 +264,7 @@ impl Store {
                 self.write(&files, records)?;
             }
             if !retired.is_empty()
-                && let Some(told) = archive.compact(facts.now, KEEP)?
+                && let Some(told) = archive.compact(facts.now, self.keep)?
             {
                 tracing::info!("archive {} compacted: {told:?}", files.archive.display());
             }
@@ -277,7 +284,7 @@ impl Store {
         let _lock = lock::WriteLock::take(&files, patience)?;
         let archive = Archive::new(&files);
         archive.delete(id, at)?;
-        archive.compact(at, KEEP).map(drop)
+        archive.compact(at, self.keep).map(drop)
     }
 
     /// What is wrong with the store and what would cure it; `None` if it is well.

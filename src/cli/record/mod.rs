@@ -13,6 +13,7 @@ use clap::Parser;
 use serde::Serialize;
 
 use super::{Exit, Failure, print};
+use crate::config::Config;
 use crate::record::{Done, Record, RecordId, Refused, StateName, Step};
 use crate::store::{PATIENCE, Paths, Store, StoreError, System};
 
@@ -28,7 +29,7 @@ pub(crate) struct Args {
 
 /// Runs one verb.
 pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
-    let store = Store::open(Paths::from_env().map_err(failed)?);
+    let store = Store::open(Paths::from_env().map_err(failed)?).keeping(keep());
     match args.verb {
         verbs::VerbArgs::List { state, root } => shown::list(&store, state, root.as_deref(), args.json),
         verbs::VerbArgs::Show { id } => shown::show(&store, id, args.json),
@@ -41,6 +42,11 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
             tell(&store, &steps, answers, args.json)
         }
     }
+}
+
+/// How long retired records are kept; settings that cannot be read let nothing go early.
+fn keep() -> std::time::Duration {
+    Config::load().map_or(std::time::Duration::MAX, |loaded| loaded.config.archive.keep)
 }
 
 /// A store's error with the exit code of `ait record`.
