@@ -22,6 +22,11 @@ pub mod client;
 pub mod config;
 #[expect(clippy::disallowed_methods, reason = "the one loop: clock, tasks, folders and signals")]
 pub mod driver;
+#[expect(
+    clippy::disallowed_methods,
+    reason = "reads the providers' stores and the environment it is told to"
+)]
+pub mod history;
 #[expect(clippy::disallowed_methods, reason = "acts on panes, processes and the store")]
 pub mod lifecycle;
 #[expect(clippy::disallowed_methods, reason = "asks the kernel about processes and boots")]

@@ -1,0 +1,32 @@
+//! Which conversation a process has open, as the kernel tells it.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::codex;
+
+/// File descriptors of one process that are looked at.
+const DESCRIPTORS: usize = 65_536;
+
+/// The id of the one Codex rollout that a process or a descendant holds open; none when there is none or several.
+pub(super) fn opened_by(pid: i32) -> Option<String> {
+    let mut processes = vec![pid];
+    // a family that cannot be seen leaves the process itself
+    let below = crate::process::descendants(pid).unwrap_or_default();
+    processes.extend(below.into_iter().map(|process| process.pid));
+    let ids: BTreeSet<String> = processes.into_iter().flat_map(open_rollouts).collect();
+    let mut ids = ids.into_iter();
+    ids.next().filter(|_| ids.next().is_none())
+}
+
+fn open_rollouts(pid: i32) -> Vec<String> {
+    // gone, another user's, or a system without /proc: nothing is seen
+    let Ok(entries) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { return Vec::new() };
+    let links = entries.flatten().take(DESCRIPTORS).filter_map(|entry| std::fs::read_link(entry.path()).ok());
+    links.filter_map(|file| rollout(&file)).collect()
+}
+
+fn rollout(file: &Path) -> Option<String> {
+    let in_store = file.components().any(|part| part.as_os_str() == "sessions");
+    codex::id_in(file.file_name()?.to_str()?).filter(|_| in_store).map(str::to_owned)
+}
