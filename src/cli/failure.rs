@@ -27,6 +27,12 @@ impl Exit {
     pub const FAILED: Self = Self(1);
     /// `ait record`: wrong arguments, as the format it shares has it.
     pub const RECORD_USAGE: Self = Self(2);
+    /// `freeze`, `restore`, `recover`, `drop`: another operation holds the record's lease; nothing was done.
+    pub const LEASE_HELD: Self = Self(8);
+    /// `freeze`, `restore`, `recover`, `drop`: refused for a named reason; nothing was done.
+    pub const REFUSED: Self = Self(12);
+    /// `restore`, `recover`: done, but not proven; captures are kept.
+    pub const UNVERIFIED: Self = Self(15);
     /// `ait status`, `ait doctor`: up, and something needs a look.
     pub const DEGRADED: Self = Self(10);
     /// `ait status`: no supervisor runs.
