@@ -13,6 +13,7 @@ mod ask;
 mod demo;
 mod demo_agent;
 mod doctor;
+mod exec;
 mod failure;
 mod frozenagent;
 mod hold;
@@ -73,6 +74,8 @@ enum Command {
     Record(record::Args),
     /// Where the record store lies, whether it is well, and repair
     Store(store::Args),
+    #[command(hide = true)]
+    Exec(exec::Args),
     /// The pane of the hidden session `_ait`
     #[command(hide = true)]
     Hold(hold::Args),
@@ -92,6 +95,7 @@ impl Command {
             Self::Frozenagent(args) => frozenagent::run(args),
             Self::Demo(args) => demo::run(args),
             Self::DemoAgent(args) => demo_agent::run(args),
+            Self::Exec(args) => exec::run(args),
             Self::Hold(args) => hold::run(args),
             Self::Supervise(args) => supervise::run(args),
             Self::Record(args) => record::run(args),

@@ -3,10 +3,16 @@
 //! | part | for |
 //! |---|---|
 //! | [`adopt`] | a record for an agent that already runs |
+//! | [`below_shell`] | the agent in front of a shell that waits for its turn |
+//! | [`exec`] | becoming an agent, as it was recorded |
+//! | [`launch`] | where an agent is put: its own pane, or a new one |
 //! | [`root`] | which project a folder belongs to |
 //! | [`touched`] | what is set on a server, and the taking back of it |
 
 pub mod adopt;
 pub(crate) mod behind;
+pub mod below_shell;
+pub mod exec;
+pub mod launch;
 pub mod root;
 pub mod touched;

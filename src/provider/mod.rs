@@ -6,10 +6,12 @@
 
 mod argv;
 mod host;
+mod markers;
 mod table;
 
 pub use argv::{model, session_id, without_text};
 pub use host::{Hosting, hosting};
+pub use markers::scrub;
 pub use table::Provider;
 
 /// What is known of a process: the path of its program, if it may be read, and its arguments.

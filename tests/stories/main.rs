@@ -18,6 +18,7 @@ mod crashes;
 mod deaths;
 mod demo;
 mod doctor;
+mod exec;
 mod house;
 mod idle;
 mod losses;
