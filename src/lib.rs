@@ -10,6 +10,7 @@
 
 // decide
 pub mod api;
+pub mod coordinator;
 pub mod provider;
 pub mod reconcile;
 pub mod record;

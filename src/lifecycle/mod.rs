@@ -5,7 +5,9 @@
 //! | [`adopt`] | a record for an agent that already runs |
 //! | [`below_shell`] | the agent in front of a shell that waits for its turn |
 //! | [`exec`] | becoming an agent, as it was recorded |
+//! | [`host`] | where coordinators run |
 //! | [`launch`] | where an agent is put: its own pane, or a new one |
+//! | [`perform`] | what a coordinator decides, done |
 //! | [`root`] | which project a folder belongs to |
 //! | [`touched`] | what is set on a server, and the taking back of it |
 
@@ -13,6 +15,8 @@ pub mod adopt;
 pub(crate) mod behind;
 pub mod below_shell;
 pub mod exec;
+pub mod host;
 pub mod launch;
+pub mod perform;
 pub mod root;
 pub mod touched;

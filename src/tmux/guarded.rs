@@ -348,6 +348,27 @@ pub fn keep_dead_no_more(guard: Guard, token: Token) -> Dispatch {
     Dispatch::new(guard, act, token)
 }
 
+/// Stamps a pane as the one that a record's stand-in is to take, and keeps it when its process ends.
+pub fn stamp_frozen(guard: Guard, id: RecordId, token: Token) -> Dispatch {
+    let pane = guard.pane;
+    let stamp = set_option(pane, PaneOption::Frozen, &id.to_string());
+    let mut dispatch = keep_dead(guard, token);
+    // of an earlier stand-in: what comes now has drawn nothing yet
+    dispatch.acts.insert(0, unset_option(pane, PaneOption::StandinReady.name()));
+    dispatch.acts.push(stamp);
+    dispatch
+}
+
+/// Takes that stamp off; with `release` the pane may close again when its process ends.
+pub fn unstamp_frozen(guard: Guard, id: RecordId, release: bool, token: Token) -> Dispatch {
+    let pane = guard.pane;
+    let mut dispatch = unset(guard.stamped(PaneOption::Frozen, id), PaneOption::Frozen, token);
+    if release {
+        dispatch.acts.push(unset_option(pane, "remain-on-exit"));
+    }
+    dispatch
+}
+
 /// Sends a window that came to be in our session to one of the user's, behind its windows; selected there if it was selected
 /// here. Fails when it is not in our session.
 pub fn move_window_out(own: SessionId, window: WindowId, to: SessionId, selected: bool) -> Command {

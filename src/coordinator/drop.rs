@@ -1,0 +1,291 @@
+//! Drop: closes a frozen agent's stand-in and forgets the record; the archive keeps the conversation's id.
+//!
+//! ```text
+//! record → server, survivors → lease → stand-in closed → verified gone → drop
+//! ```
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::told::{End, Outcome, Step};
+use super::{Act, Acted, Applied, Coordinator, Deed, Heard, PaneAct, ServerSight, Task};
+use crate::record::{self, Nonce, PaneId, Record, Refused, State, Verb};
+use crate::world::rows::{PaneRow, Snapshot};
+
+/// The pauses before a server that did not say is asked again.
+const SERVER: [Duration; 3] = [Duration::from_millis(500), Duration::from_secs(2), Duration::from_secs(5)];
+/// The pauses before a verb that a busy store did not take is tried again.
+const STORE: [Duration; 3] = [Duration::from_millis(200), Duration::from_secs(1), Duration::from_secs(4)];
+
+/// One drop. A live agent is frozen first, by [`super::Freeze`].
+#[derive(Debug)]
+pub struct Drop {
+    task: Task,
+    stage: Stage,
+    acts: VecDeque<Act>,
+    due: Option<Duration>,
+    tries: usize,
+    stop: bool,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Reading,
+    /// Waits for the lease.
+    Leasing,
+    /// Waits for the listing that shows stand-in and survivors.
+    Looking { nonce: Nonce, killed: bool },
+    /// Waits for the stand-in to be closed.
+    Closing { nonce: Nonce, pane: PaneId },
+    /// Waits for `drop`.
+    Dropping(Nonce),
+    /// Waits for `lease-release`.
+    Releasing { nonce: Nonce, outcome: Outcome },
+    Over,
+}
+
+impl Drop {
+    /// A drop that has done nothing yet.
+    #[must_use]
+    pub fn new(task: Task) -> Self {
+        Self {
+            task,
+            stage: Stage::Reading,
+            acts: VecDeque::from([Act::Read]),
+            due: None,
+            tries: 0,
+            stop: false,
+        }
+    }
+
+    fn go(&mut self, stage: Stage, act: Act) {
+        self.stage = stage;
+        self.tries = 0;
+        self.due = None;
+        self.acts.push_back(act);
+    }
+
+    fn again(&mut self, now: Duration, pauses: &[Duration]) -> bool {
+        let Some(pause) = pauses.get(self.tries) else { return false };
+        self.tries += 1;
+        self.due = Some(now + *pause);
+        true
+    }
+
+    fn finish(&mut self, outcome: Outcome) {
+        self.stage = Stage::Over;
+        self.due = None;
+        self.acts.push_back(Act::Finish(outcome));
+    }
+
+    fn read(&mut self, record: Option<Box<Record>>) {
+        let Some(record) = record else {
+            let seen = format!("there is no record {}", self.task.record);
+            return self.finish(Outcome::new(End::Refused, "no_record", seen));
+        };
+        match &record.state {
+            State::Frozen { .. } => {}
+            State::Live => {
+                let refused = Outcome::new(End::Refused, "live", "its agent runs");
+                return self.finish(refused.hint("--force ends it first; `ait freeze` keeps it"));
+            }
+            State::Freezing | State::Restoring { .. } | State::Aborting { .. } => {
+                let seen = format!("another operation is at it ({})", record.state.name());
+                return self.finish(Outcome::new(End::Refused, "lease_held", seen));
+            }
+        }
+        let take = Verb::LeaseTake { owner: self.task.me.clone() };
+        self.go(Stage::Leasing, Act::Apply(Box::new(take)));
+    }
+
+    fn leased(&mut self, applied: Applied) {
+        match applied {
+            Applied::Done(record::Outcome::Leased(nonce)) => {
+                self.go(Stage::Looking { nonce, killed: false }, Act::Look);
+            }
+            Applied::Done(other) => {
+                self.finish(Outcome::new(End::Failed, "store_failed", format!("{other:?}")));
+            }
+            Applied::Refused(Refused::LeaseHeld(_)) => {
+                self.finish(Outcome::new(End::Refused, "lease_held", "another operation is at it"));
+            }
+            Applied::Refused(refused) => {
+                self.finish(Outcome::new(End::Refused, "refused", refused.to_string()));
+            }
+            Applied::Failed(why) => self.finish(Outcome::new(End::Failed, "store_failed", why)),
+        }
+    }
+
+    fn looked(&mut self, now: Duration, nonce: Nonce, killed: bool, server: ServerSight) {
+        if self.stop {
+            return self.release(nonce, Outcome::new(End::Failed, "stopped", "it was told to stop"));
+        }
+        let snapshot = match server {
+            ServerSight::Listed(snapshot) => snapshot,
+            ServerSight::Over | ServerSight::Unnamed => return self.forget(nonce),
+            ServerSight::Unknown(why) => {
+                return if self.again(now, &SERVER) {
+                    self.stage = Stage::Looking { nonce, killed };
+                } else {
+                    self.release(nonce, Outcome::new(End::Failed, "server_unknown", why))
+                };
+            }
+        };
+        if let Some(survivor) = self.survivor(&snapshot) {
+            let seen = format!("pane {} may still run its agent", survivor.id);
+            let hint = "look at that pane; end what runs in it, then drop again";
+            let word = format!("survivor:{}", survivor.id);
+            return self.release(nonce, Outcome::new(End::Refused, &word, seen).hint(hint));
+        }
+        let id = self.task.record.to_string();
+        match snapshot.panes.iter().find(|row| row.frozen == id.as_str()) {
+            None => self.forget(nonce),
+            Some(row) if killed => {
+                if self.again(now, &SERVER) {
+                    self.stage = Stage::Looking { nonce, killed };
+                } else {
+                    let seen = format!("pane {} is still there", row.id);
+                    self.release(nonce, Outcome::new(End::Failed, "pane_stays", seen));
+                }
+            }
+            Some(row) => {
+                let pane = PaneId(row.id.0);
+                let act = PaneAct { pane, pid: row.pid, deed: Deed::KillStandin };
+                self.go(Stage::Closing { nonce, pane }, Act::Pane(act));
+            }
+        }
+    }
+
+    /// A pane in which a restore was begun that nobody tracks, or that carries the record's stamp and runs something else than
+    /// the stand-in.
+    fn survivor<'a>(&self, snapshot: &'a Snapshot) -> Option<&'a PaneRow> {
+        let id = self.task.record.to_string();
+        let attempt = format!("{id}:");
+        snapshot.panes.iter().find(|row| {
+            !row.dead
+                && row.frozen != id.as_str()
+                && (row.attempt.starts_with(attempt.as_bytes()) || row.stamp == id.as_str())
+        })
+    }
+
+    fn closed(&mut self, now: Duration, nonce: Nonce, pane: PaneId, acted: Acted) {
+        match acted {
+            Acted::Done => {
+                self.acts.push_back(Act::Tell(Step::new("closed", pane.to_string())));
+                self.go(Stage::Looking { nonce, killed: true }, Act::Look);
+            }
+            // it changed under our hands: look again, from the beginning
+            Acted::NotMet | Acted::Refused(_) | Acted::NoServer | Acted::Unknown(_) => {
+                if self.again(now, &SERVER) {
+                    self.stage = Stage::Looking { nonce, killed: false };
+                } else {
+                    let outcome = Outcome::new(End::Failed, "pane_stays", format!("{acted:?}"));
+                    self.release(nonce, outcome);
+                }
+            }
+        }
+    }
+
+    fn forget(&mut self, nonce: Nonce) {
+        self.go(Stage::Dropping(nonce), Act::Apply(Box::new(Verb::Drop { nonce: Some(nonce) })));
+    }
+
+    fn release(&mut self, nonce: Nonce, outcome: Outcome) {
+        self.go(
+            Stage::Releasing { nonce, outcome },
+            Act::Apply(Box::new(Verb::LeaseRelease { nonce })),
+        );
+    }
+
+    fn dropped(&mut self, now: Duration, nonce: Nonce, applied: Applied) {
+        match applied {
+            Applied::Done(_) => self.finish(Outcome::new(End::Done, "dropped", "")),
+            Applied::Refused(refused) => {
+                self.finish(Outcome::new(End::Failed, "refused", refused.to_string()));
+            }
+            Applied::Failed(why) => {
+                if self.again(now, &STORE) {
+                    self.stage = Stage::Dropping(nonce);
+                } else {
+                    self.finish(Outcome::new(End::Left, "store_failed", why));
+                }
+            }
+        }
+    }
+
+    fn released(&mut self, now: Duration, nonce: Nonce, outcome: Outcome, applied: Applied) {
+        if matches!(applied, Applied::Failed(_)) && self.again(now, &STORE) {
+            self.stage = Stage::Releasing { nonce, outcome };
+        } else {
+            // what could not be given back is free once we are gone and the grace is over
+            self.finish(outcome);
+        }
+    }
+
+    fn overdue(&mut self) {
+        self.due = None;
+        match &self.stage {
+            Stage::Looking { .. } => self.acts.push_back(Act::Look),
+            Stage::Dropping(nonce) => {
+                self.acts.push_back(Act::Apply(Box::new(Verb::Drop { nonce: Some(*nonce) })));
+            }
+            Stage::Releasing { nonce, .. } => {
+                self.acts.push_back(Act::Apply(Box::new(Verb::LeaseRelease { nonce: *nonce })));
+            }
+            Stage::Reading | Stage::Leasing | Stage::Closing { .. } | Stage::Over => {}
+        }
+    }
+}
+
+impl Coordinator for Drop {
+    fn handle(&mut self, now: Duration, heard: Heard) {
+        match heard {
+            Heard::Stop => {
+                self.stop = true;
+                return;
+            }
+            Heard::Time => {
+                if self.due.is_some_and(|due| due <= now) {
+                    self.overdue();
+                }
+                return;
+            }
+            Heard::NoStore(why) => {
+                return if matches!(self.stage, Stage::Reading) {
+                    self.finish(Outcome::new(End::Failed, "store_failed", why));
+                };
+            }
+            Heard::Record(_)
+            | Heard::Applied(_)
+            | Heard::Server(_)
+            | Heard::Family(_)
+            | Heard::Sight(_)
+            | Heard::Conversation(_)
+            | Heard::Captured(_)
+            | Heard::Acted(_)
+            | Heard::Watching { .. }
+            | Heard::Died(_)
+            | Heard::Signalled(_) => {}
+        }
+        match (std::mem::replace(&mut self.stage, Stage::Over), heard) {
+            (Stage::Reading, Heard::Record(record)) => self.read(record),
+            (Stage::Leasing, Heard::Applied(applied)) => self.leased(applied),
+            (Stage::Looking { nonce, killed }, Heard::Server(server)) => self.looked(now, nonce, killed, server),
+            (Stage::Closing { nonce, pane }, Heard::Acted(acted)) => self.closed(now, nonce, pane, acted),
+            (Stage::Dropping(nonce), Heard::Applied(applied)) => self.dropped(now, nonce, applied),
+            (Stage::Releasing { nonce, outcome }, Heard::Applied(applied)) => {
+                self.released(now, nonce, outcome, applied);
+            }
+            // an answer nobody waits for any more
+            (stage, _) => self.stage = stage,
+        }
+    }
+
+    fn next_act(&mut self) -> Option<Act> {
+        self.acts.pop_front()
+    }
+
+    fn deadline(&self) -> Option<Duration> {
+        self.due
+    }
+}

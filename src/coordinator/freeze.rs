@@ -1,0 +1,783 @@
+//! Freeze: ends an agent and puts the stand-in into its pane.
+//!
+//! ```text
+//! record → pane → family → sight → conversation → capture → freeze-begin → stamp → family, watches → TERM → KILL
+//!   └────────── refused, nothing changed ──────────┘        └── taken back while the agent lives ──┘
+//! → dead → descendants → stand-in → freeze-commit
+//!   └──── only forward ────┘
+//! ```
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::family::Family;
+use super::sight::{Policy, Sight, judge};
+use super::told::{End, Outcome, Step};
+use super::{
+    Act, Acted, Applied, Captured, Conversation, Coordinator, Deed, Heard, PaneAct, ServerSight, Sign, Task,
+    Watching,
+};
+use crate::record::{self, Host, Location, Nonce, PaneId, ProcessId, Record, Refused, State, Upsert, Verb};
+use crate::world::rows::{PaneRow, RemainOnExit};
+
+/// How long an agent has after SIGTERM.
+const TERM_GRACE: Duration = Duration::from_secs(5);
+/// How long anything has after SIGKILL.
+const KILL_GRACE: Duration = Duration::from_secs(5);
+/// How long descendants have after SIGTERM.
+const KIN_GRACE: Duration = Duration::from_secs(2);
+/// The pauses before a conversation that is not on disk yet is looked for again: 6.2 s in all.
+const FLUSH: [Duration; 5] = [
+    Duration::from_millis(200),
+    Duration::from_millis(500),
+    Duration::from_millis(1000),
+    Duration::from_millis(1500),
+    Duration::from_millis(3000),
+];
+/// The pauses before a stand-in that has not drawn yet is looked at again: 10 s in all.
+const READY: [Duration; 9] = [
+    Duration::from_millis(20),
+    Duration::from_millis(40),
+    Duration::from_millis(80),
+    Duration::from_millis(160),
+    Duration::from_millis(300),
+    Duration::from_millis(600),
+    Duration::from_millis(1300),
+    Duration::from_millis(2500),
+    Duration::from_millis(5000),
+];
+/// How often a stand-in that is not there is started again.
+const STANDS: usize = 3;
+/// The pauses before a server that did not say is asked again.
+const SERVER: [Duration; 3] = [Duration::from_millis(500), Duration::from_secs(2), Duration::from_secs(5)];
+/// The pauses before a verb that a busy store did not take is tried again.
+const STORE: [Duration; 3] = [Duration::from_millis(200), Duration::from_secs(1), Duration::from_secs(4)];
+
+/// What a freeze is asked to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Order {
+    /// The record, and who coordinates.
+    pub task: Task,
+    /// How much must be known of what the agent does.
+    pub policy: Policy,
+    /// Only say what would be done.
+    pub dry_run: bool,
+}
+
+/// One freeze.
+#[derive(Debug)]
+pub struct Freeze {
+    order: Order,
+    stage: Stage,
+    acts: VecDeque<Act>,
+    due: Option<Duration>,
+    tries: usize,
+    /// How often the stand-in was started again.
+    stands: usize,
+    warnings: Vec<String>,
+    sight: Sight,
+    /// The provider's file of the conversation.
+    transcript: String,
+    /// Asked to stop while nothing irreversible had happened.
+    stop: bool,
+}
+
+/// Everything about the agent that is to be ended.
+#[derive(Debug, Clone)]
+struct Target {
+    record: Box<Record>,
+    pane: PaneId,
+    /// The pane's own process.
+    process: ProcessId,
+    agent: ProcessId,
+    /// The pane closes by itself when its process ends, unless told otherwise.
+    closes: bool,
+}
+
+/// A freeze under its lease.
+#[derive(Debug, Clone)]
+struct Held {
+    target: Target,
+    nonce: Nonce,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// Waits for the record.
+    Reading,
+    /// Waits for the server's listing.
+    Looking(Box<Record>),
+    /// Waits for the family, which holds the agent.
+    Knowing(Target),
+    /// Waits for what the agent is doing.
+    Examining(Target),
+    /// Waits for the conversation, or for the next look for it.
+    Locating(Target),
+    /// Waits until the transcript's path is on the record.
+    Noting(Target),
+    /// Waits for the capture.
+    Capturing(Target),
+    /// Waits for `freeze-begin`.
+    Beginning(Target),
+    /// Waits for the stamp.
+    Stamping(Held),
+    /// Waits for the tree that is about to be ended.
+    Counting(Held),
+    /// Waits for the agent's death.
+    Ending { held: Held, kin: Vec<ProcessId>, killed: bool },
+    /// Waits for the tree as it is now that the agent is dead.
+    Recounting { held: Held, kin: Vec<ProcessId> },
+    /// Waits for the deaths of what is left of the tree.
+    Clearing { held: Held, kin: Vec<ProcessId>, killed: bool },
+    /// Waits for the stand-in's start.
+    Standing(Held),
+    /// Waits until the stand-in has drawn, or for the next look at it.
+    Appearing(Held),
+    /// Waits for `freeze-commit`.
+    Committing { held: Held, at: Location },
+    /// Waits for the stamp to come off.
+    Unstamping { held: Held, outcome: Outcome },
+    /// Waits for `freeze-abort`.
+    Aborting { held: Held, outcome: Outcome },
+    /// Over.
+    Over,
+}
+
+impl Freeze {
+    /// A freeze that has done nothing yet.
+    #[must_use]
+    pub fn new(order: Order) -> Self {
+        Self {
+            order,
+            stage: Stage::Reading,
+            acts: VecDeque::from([Act::Read]),
+            due: None,
+            tries: 0,
+            stands: 0,
+            warnings: Vec::new(),
+            sight: Sight::unknown(),
+            transcript: String::new(),
+            stop: false,
+        }
+    }
+
+    fn forced(&self) -> bool {
+        self.order.policy == Policy::Force
+    }
+
+    fn act(&mut self, act: Act) {
+        self.acts.push_back(act);
+    }
+
+    fn tell(&mut self, step: &str, detail: impl Into<String>) {
+        self.act(Act::Tell(Step::new(step, detail)));
+    }
+
+    /// Goes on to a stage whose first act is this one.
+    fn go(&mut self, stage: Stage, act: Act) {
+        self.stage = stage;
+        self.tries = 0;
+        self.due = None;
+        self.act(act);
+    }
+
+    /// Waits for the next pause of `pauses`; whether there was one left.
+    fn again(&mut self, now: Duration, pauses: &[Duration]) -> bool {
+        let Some(pause) = pauses.get(self.tries) else { return false };
+        self.tries += 1;
+        self.due = Some(now + *pause);
+        true
+    }
+
+    fn finish(&mut self, outcome: Outcome) {
+        self.stage = Stage::Over;
+        self.due = None;
+        let mut warnings = std::mem::take(&mut self.warnings);
+        warnings.extend(outcome.warnings.iter().cloned());
+        self.act(Act::Finish(outcome.warn(warnings)));
+    }
+
+    fn refuse(&mut self, word: &str, detail: impl Into<String>) {
+        self.finish(Outcome::new(End::Refused, word, detail));
+    }
+
+    // -- before anything is written
+
+    fn read(&mut self, record: Option<Box<Record>>) {
+        let Some(record) = record else {
+            return self.refuse("no_record", format!("there is no record {}", self.order.task.record));
+        };
+        match &record.state {
+            State::Live => {}
+            State::Frozen { .. } => return self.refuse("frozen", "it is frozen already"),
+            State::Freezing | State::Restoring { .. } | State::Aborting { .. } => {
+                return self.refuse("lease_held", format!("another operation is at it ({})", record.state.name()));
+            }
+        }
+        if record.location == Location::Gone {
+            return self.refuse("pane_gone", "its record names no pane");
+        }
+        self.go(Stage::Looking(record), Act::Look);
+    }
+
+    fn looked(&mut self, record: Box<Record>, server: ServerSight) {
+        let rows = match server {
+            ServerSight::Listed(snapshot) => snapshot.panes,
+            ServerSight::Over => return self.refuse("server_gone", "its server is gone"),
+            ServerSight::Unnamed => return self.refuse("no_server", "its record names no server"),
+            ServerSight::Unknown(why) => return self.refuse("server_unknown", why),
+        };
+        let Location::Pane { pane, process } = &record.location else {
+            return self.refuse("pane_gone", "its record names no pane");
+        };
+        let (pane, process) = (*pane, process.clone());
+        let Some(row) = rows.iter().find(|row| row.id.0 == pane.0) else {
+            return self.refuse("pane_gone", format!("pane {pane} is in no window"));
+        };
+        if !row.frozen.is_empty() {
+            return self.refuse("stand_in", format!("pane {pane} holds a stand-in"));
+        }
+        if row.dead || row.pid != Some(process.pid) {
+            return self.refuse("not_an_agent", format!("pane {pane} runs another process now"));
+        }
+        let Some(agent) = record.agent_process() else {
+            return self.refuse("not_an_agent", "nobody knows which process below the shell it is");
+        };
+        let closes = row.remain_on_exit != RemainOnExit::On;
+        if record.codeagent_session_id.is_empty() && record.task_id.is_empty() && !self.forced() {
+            let seen = "it has no conversation and no task to come back to";
+            let hint = "--force ends it all the same; only its screen is kept";
+            return self.finish(Outcome::new(End::Refused, "no_session", seen).hint(hint));
+        }
+        self.go(Stage::Knowing(Target { record, pane, process, agent, closes }), Act::Family);
+    }
+
+    fn known(&mut self, target: Target, family: Result<Family, String>) {
+        let family = match family {
+            Ok(family) => family,
+            Err(why) => return self.refuse("processes_unknown", why),
+        };
+        let same = |known: &ProcessId| {
+            let found = family.kin.iter().find(|kin| kin.id.pid == known.pid && agree(&kin.id, known));
+            found.map(|kin| kin.id.clone())
+        };
+        // a record of an earlier script has no starts: from here on there is one
+        let (Some(agent), Some(process)) = (same(&target.agent), same(&target.process)) else {
+            return self.refuse("not_an_agent", format!("its process {} is gone", target.agent.pid));
+        };
+        let target = Target { agent, process, ..target };
+        if matches!(target.record.ait.host, Some(Host::Shell { .. })) && !self.forced() {
+            let others: Vec<String> = family
+                .other_jobs(&target.process, &target.agent)
+                .iter()
+                .map(|kin| format!("{} ({})", kin.name, kin.id.pid))
+                .collect();
+            if !others.is_empty() {
+                let seen = format!("its shell has other jobs: {}", others.join(", "));
+                let hint = "--force ends them with the shell";
+                return self.finish(Outcome::new(End::Refused, "shell_jobs", seen).hint(hint));
+            }
+        }
+        self.go(Stage::Examining(target), Act::Examine);
+    }
+
+    fn examined(&mut self, target: Target, sight: Sight) {
+        if let Some(refusal) = judge(&sight, self.order.policy) {
+            return self.finish(refusal.outcome());
+        }
+        self.sight = sight;
+        if target.record.codeagent_session_id.is_empty() {
+            return self.capture(target);
+        }
+        self.go(Stage::Locating(target), Act::Locate);
+    }
+
+    fn located(&mut self, now: Duration, target: Target, conversation: Conversation) {
+        let (word, why) = match conversation {
+            Conversation::Present { path } => {
+                self.transcript = path;
+                return self.note(target);
+            }
+            Conversation::Missing(why) => ("transcript_missing", why),
+            Conversation::Unknown(why) => ("transcript_unknown", why),
+        };
+        if word == "transcript_missing" && !self.order.dry_run && self.again(now, &FLUSH) {
+            self.stage = Stage::Locating(target);
+        } else if self.forced() {
+            self.warnings.push(format!("its conversation may not come back: {why}"));
+            self.capture(target);
+        } else {
+            let hint = "--force ends it all the same";
+            self.finish(Outcome::new(End::Refused, word, why).hint(hint));
+        }
+    }
+
+    /// The viewer shows the conversation itself: its file goes on the record first.
+    fn note(&mut self, target: Target) {
+        let known = target.record.transcript_path == self.transcript || self.transcript.is_empty();
+        if known || self.order.dry_run {
+            return self.capture(target);
+        }
+        let mut upsert =
+            Upsert::new(&target.record.root, &target.record.window, target.record.location.clone());
+        upsert.id = Some(target.record.id);
+        upsert.transcript.clone_from(&self.transcript);
+        self.go(Stage::Noting(target), Act::Apply(Box::new(Verb::Upsert(Box::new(upsert)))));
+    }
+
+    fn capture(&mut self, target: Target) {
+        if self.order.dry_run {
+            return self.finish(Outcome::new(End::Planned, "would_freeze", target.record.window.clone()));
+        }
+        self.go(Stage::Capturing(target), Act::Capture);
+    }
+
+    fn captured(&mut self, target: Target, captured: Result<Captured, String>) {
+        let captured = match captured {
+            Ok(captured) => captured,
+            Err(why) => return self.finish(Outcome::new(End::Failed, "capture_failed", why)),
+        };
+        if self.stop {
+            return self.finish(stopped());
+        }
+        let kept = if captured.kept_earlier { " (an earlier, better one is kept)" } else { "" };
+        self.tell("captured", format!("{} lines{kept}", captured.capture.lines));
+        let begin = Verb::FreezeBegin {
+            owner: self.order.task.me.clone(),
+            capture: captured.capture,
+            phase: self.sight.phase().to_owned(),
+        };
+        self.go(Stage::Beginning(target), Act::Apply(Box::new(begin)));
+    }
+
+    fn begun(&mut self, now: Duration, target: Target, applied: Applied) {
+        match applied {
+            Applied::Done(record::Outcome::Freezing(nonce)) => {
+                let (pane, pid) = (target.pane, target.process.pid);
+                let stamp = PaneAct { pane, pid: Some(pid), deed: Deed::StampFrozen };
+                self.go(Stage::Stamping(Held { target, nonce }), Act::Pane(stamp));
+            }
+            Applied::Done(other) => {
+                self.finish(Outcome::new(End::Failed, "store_failed", format!("{other:?}")));
+            }
+            Applied::Refused(refused) => self.finish(refusal(&refused)),
+            Applied::Failed(why) => {
+                if self.again(now, &STORE) {
+                    self.stage = Stage::Capturing(target);
+                } else {
+                    self.finish(Outcome::new(End::Failed, "store_failed", why));
+                }
+            }
+        }
+    }
+
+    // -- the agent lives: it can be taken back
+
+    fn stamped(&mut self, held: Held, acted: Acted) {
+        if self.stop {
+            return self.take_back(held, stopped());
+        }
+        match acted {
+            Acted::Done => {
+                self.tell("stamped", held.target.pane.to_string());
+                self.go(Stage::Counting(held), Act::Family);
+            }
+            Acted::NotMet => self.take_back(held, failed("pane_changed", "its pane runs something else now")),
+            Acted::Refused(why) => self.take_back(held, failed("pane_gone", why)),
+            Acted::NoServer => self.take_back(held, failed("server_gone", "its server is gone")),
+            Acted::Unknown(why) => self.take_back(held, failed("server_unknown", why)),
+        }
+    }
+
+    fn counted(&mut self, now: Duration, held: Held, family: Result<Family, String>) {
+        let family = match family {
+            Ok(family) => family,
+            Err(why) => return self.take_back(held, failed("processes_unknown", why)),
+        };
+        if self.stop {
+            return self.take_back(held, stopped());
+        }
+        let agent = held.target.agent.clone();
+        let kin: Vec<ProcessId> =
+            family.tree(&agent).iter().map(|kin| kin.id.clone()).filter(|id| *id != agent).collect();
+        let mut first = family.group(&agent);
+        if !first.contains(&agent) {
+            // it died meanwhile, or its row was not read: its own handle says which
+            first.push(agent.clone());
+        }
+        self.tell("ending", format!("process {} and {} below it", agent.pid, kin.len()));
+        self.act(Act::Watch(agent));
+        for one in &kin {
+            self.act(Act::Watch(one.clone()));
+        }
+        self.go(Stage::Ending { held, kin, killed: false }, Act::Signal { to: first, signal: Sign::Term });
+        self.due = Some(now + TERM_GRACE);
+    }
+
+    fn unended(&mut self, now: Duration, held: Held, kin: Vec<ProcessId>, killed: bool) {
+        if killed {
+            let seen = format!("process {} lives on after SIGKILL", held.target.agent.pid);
+            return self.take_back(held, failed("cannot_end", seen));
+        }
+        let agent = held.target.agent.clone();
+        self.tell("killing", format!("process {} did not end on SIGTERM", agent.pid));
+        self.go(
+            Stage::Ending { held, kin, killed: true },
+            Act::Signal { to: vec![agent], signal: Sign::Kill },
+        );
+        self.due = Some(now + KILL_GRACE);
+    }
+
+    /// Leaves the agent running: the stamp comes off, then the record is live again.
+    fn take_back(&mut self, held: Held, outcome: Outcome) {
+        let (pane, release) = (held.target.pane, held.target.closes);
+        let act = PaneAct { pane, pid: None, deed: Deed::UnstampFrozen { release } };
+        self.go(Stage::Unstamping { held, outcome }, Act::Pane(act));
+    }
+
+    fn unstamped(&mut self, held: Held, mut outcome: Outcome, acted: Acted) {
+        match acted {
+            // not met: it was never stamped
+            Acted::Done | Acted::NotMet | Acted::Refused(_) | Acted::NoServer => {}
+            Acted::Unknown(why) => outcome.warnings.push(format!("its pane may still be stamped: {why}")),
+        }
+        let abort = Verb::FreezeAbort { nonce: held.nonce };
+        self.go(Stage::Aborting { held, outcome }, Act::Apply(Box::new(abort)));
+    }
+
+    fn aborted(&mut self, now: Duration, held: Held, outcome: Outcome, applied: Applied) {
+        match applied {
+            Applied::Done(_) => self.finish(outcome),
+            Applied::Refused(refused) => {
+                let seen = format!("{}; its record could not be put back: {refused}", outcome.detail);
+                self.finish(Outcome::new(End::Left, &outcome.word, seen));
+            }
+            Applied::Failed(why) => {
+                if self.again(now, &STORE) {
+                    self.stage = Stage::Aborting { held, outcome };
+                } else {
+                    let seen = format!("{}; its record could not be put back: {why}", outcome.detail);
+                    self.finish(Outcome::new(End::Left, &outcome.word, seen));
+                }
+            }
+        }
+    }
+
+    // -- the agent is dead: only forward
+
+    fn dead(&mut self, held: Held, kin: Vec<ProcessId>) {
+        self.tell("ended", format!("process {}", held.target.agent.pid));
+        self.go(Stage::Recounting { held, kin }, Act::Family);
+    }
+
+    /// What the dying agent started last is ended too: children of what is left of the tree.
+    fn recounted(&mut self, now: Duration, held: Held, mut kin: Vec<ProcessId>, family: Result<Family, String>) {
+        match family {
+            Ok(family) => {
+                let new: Vec<ProcessId> = kin
+                    .iter()
+                    .flat_map(|one| family.below(one))
+                    .map(|kin| kin.id.clone())
+                    .filter(|id| !kin.contains(id) && *id != held.target.agent)
+                    .collect();
+                for id in new {
+                    if !kin.contains(&id) {
+                        self.act(Act::Watch(id.clone()));
+                        kin.push(id);
+                    }
+                }
+            }
+            Err(why) => self.warnings.push(format!("what it left behind cannot be listed: {why}")),
+        }
+        if kin.is_empty() {
+            return self.stand_in(held);
+        }
+        let to = kin.clone();
+        self.go(Stage::Clearing { held, kin, killed: false }, Act::Signal { to, signal: Sign::Term });
+        self.due = Some(now + KIN_GRACE);
+    }
+
+    fn uncleared(&mut self, now: Duration, held: Held, kin: Vec<ProcessId>, killed: bool) {
+        if killed {
+            for one in &kin {
+                self.warnings.push(format!("process {} of it lives on", one.pid));
+            }
+            return self.stand_in(held);
+        }
+        let to = kin.clone();
+        self.go(Stage::Clearing { held, kin, killed: true }, Act::Signal { to, signal: Sign::Kill });
+        self.due = Some(now + KILL_GRACE);
+    }
+
+    fn stand_in(&mut self, held: Held) {
+        let act = PaneAct { pane: held.target.pane, pid: None, deed: Deed::RespawnStandin };
+        self.go(Stage::Standing(held), Act::Pane(act));
+    }
+
+    fn stood(&mut self, now: Duration, held: Held, acted: Acted) {
+        match acted {
+            Acted::Done => {
+                self.tell("stand_in", held.target.pane.to_string());
+                self.go(Stage::Appearing(held), Act::Look);
+            }
+            // gone or given to something else; the look says which
+            Acted::NotMet | Acted::Refused(_) | Acted::NoServer => self.go(Stage::Appearing(held), Act::Look),
+            Acted::Unknown(why) => {
+                if self.again(now, &SERVER) {
+                    self.stage = Stage::Standing(held);
+                } else {
+                    self.leave(why);
+                }
+            }
+        }
+    }
+
+    fn appeared(&mut self, now: Duration, held: Held, server: ServerSight) {
+        let rows = match server {
+            ServerSight::Listed(snapshot) => snapshot.panes,
+            ServerSight::Over | ServerSight::Unnamed => return self.commit(held, Location::Gone),
+            ServerSight::Unknown(why) => {
+                return if self.again(now, &SERVER) {
+                    self.stage = Stage::Appearing(held);
+                } else {
+                    self.leave(why)
+                };
+            }
+        };
+        let id = self.order.task.record.to_string();
+        let Some(row) = rows.iter().find(|row| row.frozen == id.as_str()) else {
+            return match rows.iter().find(|row| row.id.0 == held.target.pane.0) {
+                None => self.commit(held, Location::Gone),
+                Some(_) => {
+                    self.warnings.push(format!("pane {} was given to something else", held.target.pane));
+                    self.commit(held, Location::Gone)
+                }
+            };
+        };
+        let absent = row.dead || row.pid == Some(held.target.process.pid);
+        if row.ready && !row.dead {
+            return match viewer(row) {
+                Some(at) => self.commit(held, at),
+                None => self.leave("the pane's process is not told".to_owned()),
+            };
+        }
+        if absent && self.stands >= STANDS {
+            return self.leave("its stand-in does not stay".to_owned());
+        }
+        if self.again(now, &READY) {
+            self.stage = if absent { Stage::Standing(held) } else { Stage::Appearing(held) };
+            return;
+        }
+        match viewer(row).filter(|_| !absent) {
+            Some(at) => {
+                self.warnings.push("its stand-in runs but has not drawn yet".to_owned());
+                self.commit(held, at);
+            }
+            None => self.leave("its stand-in does not come up".to_owned()),
+        }
+    }
+
+    fn commit(&mut self, held: Held, at: Location) {
+        let verb = Verb::FreezeCommit { nonce: held.nonce, at: at.clone() };
+        self.go(Stage::Committing { held, at }, Act::Apply(Box::new(verb)));
+    }
+
+    fn committed(&mut self, now: Duration, held: Held, at: Location, applied: Applied) {
+        match applied {
+            Applied::Done(_) => {
+                let place = at.pane_id().map_or_else(|| "its pane is gone".to_owned(), |pane| pane.to_string());
+                self.finish(Outcome::new(End::Done, "frozen", place));
+            }
+            Applied::Refused(refused) => self.leave(refused.to_string()),
+            Applied::Failed(why) => {
+                if self.again(now, &STORE) {
+                    self.stage = Stage::Committing { held, at };
+                } else {
+                    self.leave(why);
+                }
+            }
+        }
+    }
+
+    /// The agent is dead and the rest cannot be done now: reconcile does it.
+    fn leave(&mut self, why: String) {
+        self.finish(Outcome::new(End::Left, "unsettled", why));
+    }
+
+    /// A watched process has died.
+    fn died(&mut self, process: &ProcessId) {
+        match std::mem::replace(&mut self.stage, Stage::Over) {
+            Stage::Ending { held, mut kin, killed } => {
+                kin.retain(|one| one != process);
+                if held.target.agent == *process {
+                    self.dead(held, kin);
+                } else {
+                    self.stage = Stage::Ending { held, kin, killed };
+                }
+            }
+            Stage::Clearing { held, mut kin, killed } => {
+                kin.retain(|one| one != process);
+                if kin.is_empty() {
+                    self.stand_in(held);
+                } else {
+                    self.stage = Stage::Clearing { held, kin, killed };
+                }
+            }
+            Stage::Recounting { held, mut kin } => {
+                kin.retain(|one| one != process);
+                self.stage = Stage::Recounting { held, kin };
+            }
+            other => self.stage = other,
+        }
+    }
+
+    /// The deadline has come: what was waited for is tried again or given up.
+    fn overdue(&mut self, now: Duration) {
+        self.due = None;
+        match std::mem::replace(&mut self.stage, Stage::Over) {
+            Stage::Locating(target) => {
+                self.stage = Stage::Locating(target);
+                self.act(Act::Locate);
+            }
+            // a busy store: the capture is taken anew with the next try
+            Stage::Capturing(target) => {
+                self.stage = Stage::Capturing(target);
+                self.act(Act::Capture);
+            }
+            Stage::Ending { held, kin, killed } => self.unended(now, held, kin, killed),
+            Stage::Clearing { held, kin, killed } => self.uncleared(now, held, kin, killed),
+            Stage::Standing(held) => {
+                self.stands += 1;
+                let act = PaneAct { pane: held.target.pane, pid: None, deed: Deed::RespawnStandin };
+                self.stage = Stage::Standing(held);
+                self.act(Act::Pane(act));
+            }
+            Stage::Appearing(held) => {
+                self.stage = Stage::Appearing(held);
+                self.act(Act::Look);
+            }
+            Stage::Committing { held, at } => {
+                self.act(Act::Apply(Box::new(Verb::FreezeCommit { nonce: held.nonce, at: at.clone() })));
+                self.stage = Stage::Committing { held, at };
+            }
+            Stage::Aborting { held, outcome } => {
+                self.act(Act::Apply(Box::new(Verb::FreezeAbort { nonce: held.nonce })));
+                self.stage = Stage::Aborting { held, outcome };
+            }
+            other => self.stage = other,
+        }
+    }
+
+    /// Asked to stop: at once before anything is written, by taking it back while the agent was not told to end; after
+    /// that it goes on to its end, which is near.
+    fn stopped(&mut self) {
+        self.stop = true;
+        if matches!(self.stage, Stage::Locating(_)) && self.due.is_some() {
+            self.finish(stopped());
+        }
+    }
+}
+
+impl Coordinator for Freeze {
+    fn handle(&mut self, now: Duration, heard: Heard) {
+        match heard {
+            Heard::Stop => return self.stopped(),
+            Heard::Died(process) => return self.died(&process),
+            Heard::Time => {
+                if self.due.is_some_and(|due| due <= now) {
+                    self.overdue(now);
+                }
+                return;
+            }
+            Heard::Watching { process, watch } => {
+                match watch {
+                    Watching::Alive => {}
+                    Watching::Gone => self.died(&process),
+                    Watching::Blind(why) => {
+                        self.warnings.push(format!("process {} cannot be watched: {why}", process.pid));
+                    }
+                }
+                return;
+            }
+            Heard::Signalled(failed) => {
+                for (process, why) in failed {
+                    self.warnings.push(format!("process {} cannot be signalled: {why}", process.pid));
+                }
+                return;
+            }
+            Heard::NoStore(why) => {
+                return if matches!(self.stage, Stage::Reading) {
+                    self.finish(Outcome::new(End::Failed, "store_failed", why));
+                };
+            }
+            Heard::Record(_)
+            | Heard::Applied(_)
+            | Heard::Server(_)
+            | Heard::Family(_)
+            | Heard::Sight(_)
+            | Heard::Conversation(_)
+            | Heard::Captured(_)
+            | Heard::Acted(_) => {}
+        }
+        let stage = std::mem::replace(&mut self.stage, Stage::Over);
+        match (stage, heard) {
+            (Stage::Reading, Heard::Record(record)) => self.read(record),
+            (Stage::Looking(record), Heard::Server(server)) => self.looked(record, server),
+            (Stage::Knowing(target), Heard::Family(family)) => self.known(target, family),
+            (Stage::Examining(target), Heard::Sight(sight)) => self.examined(target, sight),
+            (Stage::Locating(target), Heard::Conversation(found)) => self.located(now, target, found),
+            // the path is a convenience: a refusal stops nothing, freeze-begin has its own guards
+            (Stage::Noting(target), Heard::Applied(_)) => self.capture(target),
+            (Stage::Capturing(target), Heard::Captured(captured)) => self.captured(target, captured),
+            (Stage::Beginning(target), Heard::Applied(applied)) => self.begun(now, target, applied),
+            (Stage::Stamping(held), Heard::Acted(acted)) => self.stamped(held, acted),
+            (Stage::Counting(held), Heard::Family(family)) => self.counted(now, held, family),
+            (Stage::Recounting { held, kin }, Heard::Family(family)) => self.recounted(now, held, kin, family),
+            (Stage::Standing(held), Heard::Acted(acted)) => self.stood(now, held, acted),
+            (Stage::Appearing(held), Heard::Server(server)) => self.appeared(now, held, server),
+            (Stage::Committing { held, at }, Heard::Applied(applied)) => self.committed(now, held, at, applied),
+            (Stage::Unstamping { held, outcome }, Heard::Acted(acted)) => self.unstamped(held, outcome, acted),
+            (Stage::Aborting { held, outcome }, Heard::Applied(applied)) => {
+                self.aborted(now, held, outcome, applied);
+            }
+            // an answer nobody waits for any more
+            (stage, _) => self.stage = stage,
+        }
+    }
+
+    fn next_act(&mut self) -> Option<Act> {
+        self.acts.pop_front()
+    }
+
+    fn deadline(&self) -> Option<Duration> {
+        self.due
+    }
+}
+
+fn viewer(row: &PaneRow) -> Option<Location> {
+    row.pid.map(|pid| Location::pane(PaneId(row.id.0), ProcessId::bare(pid)))
+}
+
+/// The same process, as far as both say.
+fn agree(one: &ProcessId, other: &ProcessId) -> bool {
+    one.started.is_empty() || other.started.is_empty() || one.started == other.started
+}
+
+fn failed(word: &str, seen: impl Into<String>) -> Outcome {
+    Outcome::new(End::Failed, word, seen)
+}
+
+fn stopped() -> Outcome {
+    failed("stopped", "it was told to stop")
+}
+
+fn refusal(refused: &Refused) -> Outcome {
+    let word = match refused {
+        Refused::LeaseHeld(_) => "lease_held",
+        Refused::NoSuchRecord(_) => "no_record",
+        Refused::State { .. } | Refused::Upsert { .. } | Refused::NoEvidence { .. } | Refused::Nonce(_) => {
+            "refused"
+        }
+    };
+    Outcome::new(End::Refused, word, refused.to_string())
+}

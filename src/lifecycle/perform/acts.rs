@@ -1,0 +1,141 @@
+//! Each act, once.
+
+use std::path::Path;
+
+use bstr::ByteSlice;
+
+use super::Performer;
+use crate::coordinator::{Acted, Act, Applied, Conversation, Deed, Heard, PaneAct, ServerSight, Sign};
+use crate::lifecycle::adopt::{self, LookError};
+use crate::process::{self, ProcessId, Signal};
+use crate::record::{Liveness, ServerEpoch, Verb};
+use crate::store::PATIENCE;
+use crate::tmux::guarded::{self, BadValue, Dispatch, Epoch, Guard, Outcome, Token};
+use crate::tmux::listing::{self, ListError};
+use crate::tmux::{OneShot, Unanswered};
+
+impl Performer<'_> {
+    /// Performs one act and says what came of it.
+    pub(super) async fn perform(&mut self, act: Act) -> Heard {
+        match act {
+            Act::Read => self.read(),
+            Act::Follow => self.follow(),
+            Act::Apply(verb) => Heard::Applied(self.apply(*verb)),
+            Act::Look => Heard::Server(self.look().await),
+            Act::Family => Heard::Family(self.family()),
+            Act::Examine => Heard::Sight(self.examine().await),
+            Act::Locate => Heard::Conversation(self.locate()),
+            Act::Capture => Heard::Captured(self.capture().await),
+            Act::Pane(act) => Heard::Acted(self.on_pane(&act).await),
+            Act::Watch(process) => self.watch(process),
+            Act::Signal { to, signal } => Heard::Signalled(send(&to, signal)),
+            // the loop takes these itself
+            Act::Tell(_) | Act::Finish(_) => Heard::Time,
+        }
+    }
+
+    fn apply(&mut self, verb: Verb) -> Applied {
+        let steps = [(Some(self.id), verb)];
+        match self.world.store.apply(&steps, &self.world.system.facts(), PATIENCE) {
+            Ok(mut answers) => match answers.pop() {
+                Some(Ok(done)) => Applied::Done(done.outcome),
+                Some(Err(refused)) => Applied::Refused(refused),
+                None => Applied::Failed("the store gave no answer".to_owned()),
+            },
+            Err(error) => Applied::Failed(error.to_string()),
+        }
+    }
+
+    /// The record's server and its life.
+    pub(super) fn server(&self) -> Option<(ServerEpoch, Result<OneShot, Unanswered>)> {
+        let epoch = self.record.as_ref()?.ait.server.clone()?;
+        let server = OneShot::new(Path::new(&epoch.socket));
+        Some((epoch, server))
+    }
+
+    async fn look(&self) -> ServerSight {
+        let Some((epoch, server)) = self.server() else { return ServerSight::Unnamed };
+        let is_over = || {
+            let facts = self.world.system.facts();
+            crate::record::is_epoch_over(&epoch, &facts)
+        };
+        let unknown = |why: String| if is_over() { ServerSight::Over } else { ServerSight::Unknown(why) };
+        let server = match server {
+            Ok(server) => server,
+            Err(error) => return unknown(error.to_string()),
+        };
+        let snapshot = match listing::snapshot(&server).await {
+            Ok(snapshot) => snapshot,
+            Err(ListError::Unanswered(error)) => return unknown(error.to_string()),
+            Err(ListError::Bad(error)) => return ServerSight::Unknown(error.to_string()),
+        };
+        match adopt::epoch(&server).await {
+            Ok(now) if now.is_same_life(&epoch) => ServerSight::Listed(Box::new(snapshot)),
+            Ok(_) => ServerSight::Over,
+            Err(LookError::Unanswered(error)) => unknown(error.to_string()),
+            Err(error) => ServerSight::Unknown(error.to_string()),
+        }
+    }
+
+    async fn on_pane(&self, act: &PaneAct) -> Acted {
+        let Some((epoch, server)) = self.server() else {
+            return Acted::Refused("its record names no server".to_owned());
+        };
+        let Some(started_at) = epoch.started_at else {
+            return Acted::Refused("its record does not say when its server started".to_owned());
+        };
+        let server = match server {
+            Ok(server) => server,
+            Err(error) => return Acted::Unknown(error.to_string()),
+        };
+        let dispatch = match self.dispatch(act, Epoch { pid: epoch.pid, started_at }) {
+            Ok(dispatch) => dispatch.printed(),
+            Err(wrong) => return Acted::Refused(wrong.to_string()),
+        };
+        match dispatch.run(&server).await {
+            Ok(Outcome::Done) => Acted::Done,
+            Ok(Outcome::NotMet) => Acted::NotMet,
+            Ok(Outcome::Refused(words)) => Acted::Refused(words.to_str_lossy().into_owned()),
+            Ok(Outcome::Unknown) => Acted::Unknown("no proof that it was done".to_owned()),
+            Err(_) if process::liveness(&epoch.process()) == Liveness::Gone => Acted::NoServer,
+            Err(error) => Acted::Unknown(error.to_string()),
+        }
+    }
+
+    fn dispatch(&self, act: &PaneAct, epoch: Epoch) -> Result<Dispatch, BadValue> {
+        let guard = Guard::new(tmux_control::PaneId(act.pane.0), epoch);
+        let guard = match act.pid {
+            Some(pid) => guard.process(pid),
+            None => guard,
+        };
+        let token = Token::random()?;
+        Ok(match act.deed {
+            Deed::StampFrozen => guarded::stamp_frozen(guard, self.id, token),
+            Deed::UnstampFrozen { release } => guarded::unstamp_frozen(guard, self.id, release, token),
+            Deed::RespawnStandin => guarded::respawn_standin(guard, self.id, &self.world.program, token),
+            Deed::KillStandin => {
+                guarded::kill_pane(guard.stamped(guarded::PaneOption::Frozen, self.id), token)
+            }
+        })
+    }
+
+    /// Whether the conversation can be resumed from disk.
+    fn locate(&self) -> Conversation {
+        Conversation::Unknown("conversations of this provider cannot be looked for".to_owned())
+    }
+}
+
+/// Signals each through a handle of its own; the failures.
+fn send(to: &[ProcessId], sign: Sign) -> Vec<(ProcessId, String)> {
+    let signal = match sign {
+        Sign::Term => Signal::TERM,
+        Sign::Kill => Signal::KILL,
+    };
+    to.iter()
+        .filter_map(|process| match process::signal(process, signal) {
+            // one that is gone needs no signal
+            Ok(_) => None,
+            Err(error) => Some((process.clone(), error.to_string())),
+        })
+        .collect()
+}

@@ -1,0 +1,176 @@
+//! Performs what a coordinator decides: one act after the other on the real world, and tells it what came of each.
+//!
+//! It waits for deaths by their handles, for the store's folder by its events, for signals, and for the machine's own deadline;
+//! it asks nobody again and again. It decides nothing: what an answer means is the machine's.
+
+mod acts;
+mod capture;
+mod family;
+mod sight;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinSet;
+
+use crate::coordinator::{Act, Coordinator, End, Heard, Outcome, Step, Watching};
+use crate::process::{self, Opened, ProcessId, Watch};
+use crate::record::{Record, RecordId};
+use crate::store::{Store, System};
+use crate::watch::{Touched, Watcher};
+
+/// What a coordinator works with.
+#[derive(Debug)]
+pub struct World {
+    /// The records and captures.
+    pub store: Store,
+    /// This machine.
+    pub system: System,
+    /// The absolute path of this program, for stand-ins and what is started in panes.
+    pub program: PathBuf,
+    /// The most lines of history a capture holds.
+    pub capture_max_lines: u32,
+}
+
+/// One operation under way.
+struct Performer<'a> {
+    world: &'a World,
+    id: RecordId,
+    /// The record as it was last read: it names the server and the pane.
+    record: Option<Box<Record>>,
+    deaths: JoinSet<ProcessId>,
+    watcher: Option<Watcher>,
+}
+
+/// Requests to stop, SIGTERM and SIGINT, from the moment this was made.
+#[derive(Debug)]
+pub struct Stops {
+    term: Signal,
+    int: Signal,
+}
+
+impl Stops {
+    /// Hears of them from now on. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn new() -> std::io::Result<Self> {
+        Ok(Self { term: signal(SignalKind::terminate())?, int: signal(SignalKind::interrupt())? })
+    }
+
+    /// The next one. Cancel safe.
+    pub async fn next(&mut self) {
+        tokio::select! {
+            _ = self.term.recv() => {}
+            _ = self.int.recv() => {}
+        }
+    }
+}
+
+/// Runs a coordinator to its end. `tell` hears each step.
+pub async fn run(
+    world: &World,
+    id: RecordId,
+    machine: &mut dyn Coordinator,
+    stops: &mut Stops,
+    tell: &mut dyn FnMut(Step),
+) -> Outcome {
+    let mut performer =
+        Performer { world, id, record: None, deaths: JoinSet::new(), watcher: None };
+    loop {
+        while let Some(act) = machine.next_act() {
+            let heard = match act {
+                Act::Finish(outcome) => return outcome,
+                Act::Tell(step) => {
+                    tell(step);
+                    continue;
+                }
+                act => performer.perform(act).await,
+            };
+            machine.handle(process::boot_age(), heard);
+        }
+        // a machine that neither acts nor waits would never end
+        let due = machine.deadline();
+        if due.is_none() && performer.deaths.is_empty() && performer.watcher.is_none() {
+            return Outcome::new(End::Failed, "internal", "the coordinator waits for nothing");
+        }
+        let heard = tokio::select! {
+            biased;
+            Some(died) = performer.deaths.join_next() => match died {
+                Ok(process) => Heard::Died(process),
+                // a watch that cannot go on tells nothing; the deadline decides
+                Err(_) => continue,
+            },
+            () = stops.next() => Heard::Stop,
+            () = touched(&mut performer.watcher) => performer.read(),
+            () = until(due) => Heard::Time,
+        };
+        machine.handle(process::boot_age(), heard);
+    }
+}
+
+/// Until that moment on the clock that runs from boot; never for `None`.
+async fn until(due: Option<Duration>) {
+    match due {
+        Some(due) => tokio::time::sleep(due.saturating_sub(process::boot_age())).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The next event in the folders that are watched; never without a watcher.
+async fn touched(watcher: &mut Option<Watcher>) {
+    match watcher {
+        Some(watcher) => match watcher.next().await {
+            Touched::Path(_) | Touched::All => {}
+        },
+        None => std::future::pending().await,
+    }
+}
+
+impl Performer<'_> {
+    /// The record as it is now.
+    fn read(&mut self) -> Heard {
+        match self.world.store.read() {
+            Ok(snapshot) => {
+                self.record = snapshot.records.get(self.id).map(|record| Box::new(Record::clone(record)));
+                Heard::Record(self.record.clone())
+            }
+            Err(error) => Heard::NoStore(error.to_string()),
+        }
+    }
+
+    /// Hears of every change of the record's file from now on.
+    fn follow(&mut self) -> Heard {
+        let store = self.world.store.paths().files().store;
+        let folder = store.parent().unwrap_or(&store);
+        let watcher = Watcher::new().and_then(|mut watcher| watcher.add(folder).map(|()| watcher));
+        match watcher {
+            Ok(watcher) => {
+                self.watcher = Some(watcher);
+                self.read()
+            }
+            Err(error) => Heard::NoStore(format!("{}: {error}", folder.display())),
+        }
+    }
+
+    /// Tells the death of a process once it has come.
+    fn watch(&mut self, process: ProcessId) -> Heard {
+        let watch = match Watch::open(&process) {
+            Ok(Opened::Watching(watch)) => {
+                let watched = process.clone();
+                self.deaths.spawn(async move {
+                    if watch.died().await.is_err() {
+                        // no news is not a death
+                        std::future::pending::<()>().await;
+                    }
+                    watched
+                });
+                Watching::Alive
+            }
+            Ok(Opened::Gone) => Watching::Gone,
+            Err(error) => Watching::Blind(error.to_string()),
+        };
+        Heard::Watching { process, watch }
+    }
+}
