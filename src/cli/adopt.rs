@@ -146,7 +146,7 @@ async fn some(store: &Store, args: &Args, mode: Mode) -> Result<Report, Failure>
 }
 
 /// The server a bare pane id is meant on: the one named, else this shell's, else the only one that answers.
-async fn which(given: &[PathBuf]) -> Result<PathBuf, Failure> {
+pub(super) async fn which(given: &[PathBuf]) -> Result<PathBuf, Failure> {
     let one_of = |several: &[PathBuf]| {
         let names: Vec<String> = several.iter().map(|socket| shown_path(socket)).collect();
         Failure::new(Exit::USAGE, format!("a pane id does not say which server: {}", names.join(", ")))

@@ -10,15 +10,19 @@
 
 mod adopt;
 mod ask;
+mod coordinate;
 mod demo;
 mod demo_agent;
 mod doctor;
+mod drop;
 mod exec;
 mod failure;
+mod freeze;
 mod frozenagent;
 mod hold;
 mod print;
 mod program;
+mod progress;
 mod record;
 mod setup;
 mod sockets;
@@ -26,6 +30,7 @@ mod status;
 mod store;
 mod supervise;
 mod table;
+mod targets;
 mod tether;
 
 use std::ffi::OsString;
@@ -63,6 +68,8 @@ enum Command {
     Status(status::Args),
     Doctor(doctor::Args),
     Adopt(adopt::Args),
+    Freeze(freeze::Args),
+    Drop(drop::Args),
     Frozenagent(frozenagent::Args),
     /// Show the main job on a private tmux server; leaves nothing behind
     Demo(demo::Args),
@@ -76,6 +83,9 @@ enum Command {
     Store(store::Args),
     #[command(hide = true)]
     Exec(exec::Args),
+    /// An operation of several steps, in a session of its own
+    #[command(hide = true)]
+    Coordinate(coordinate::Args),
     /// The pane of the hidden session `_ait`
     #[command(hide = true)]
     Hold(hold::Args),
@@ -92,6 +102,9 @@ impl Command {
             Self::Status(args) => status::run(args),
             Self::Doctor(args) => doctor::run(args),
             Self::Adopt(args) => adopt::run(args),
+            Self::Freeze(args) => freeze::run(args),
+            Self::Drop(args) => drop::run(args),
+            Self::Coordinate(args) => coordinate::run(args),
             Self::Frozenagent(args) => frozenagent::run(args),
             Self::Demo(args) => demo::run(args),
             Self::DemoAgent(args) => demo_agent::run(args),

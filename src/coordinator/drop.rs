@@ -34,13 +34,22 @@ enum Stage {
     /// Waits for the lease.
     Leasing,
     /// Waits for the listing that shows stand-in and survivors.
-    Looking { nonce: Nonce, killed: bool },
+    Looking {
+        nonce: Nonce,
+        killed: bool,
+    },
     /// Waits for the stand-in to be closed.
-    Closing { nonce: Nonce, pane: PaneId },
+    Closing {
+        nonce: Nonce,
+        pane: PaneId,
+    },
     /// Waits for `drop`.
     Dropping(Nonce),
     /// Waits for `lease-release`.
-    Releasing { nonce: Nonce, outcome: Outcome },
+    Releasing {
+        nonce: Nonce,
+        outcome: Outcome,
+    },
     Over,
 }
 
@@ -191,10 +200,7 @@ impl Drop {
     }
 
     fn release(&mut self, nonce: Nonce, outcome: Outcome) {
-        self.go(
-            Stage::Releasing { nonce, outcome },
-            Act::Apply(Box::new(Verb::LeaseRelease { nonce })),
-        );
+        self.go(Stage::Releasing { nonce, outcome }, Act::Apply(Box::new(Verb::LeaseRelease { nonce })));
     }
 
     fn dropped(&mut self, now: Duration, nonce: Nonce, applied: Applied) {
@@ -270,7 +276,9 @@ impl Coordinator for Drop {
         match (std::mem::replace(&mut self.stage, Stage::Over), heard) {
             (Stage::Reading, Heard::Record(record)) => self.read(record),
             (Stage::Leasing, Heard::Applied(applied)) => self.leased(applied),
-            (Stage::Looking { nonce, killed }, Heard::Server(server)) => self.looked(now, nonce, killed, server),
+            (Stage::Looking { nonce, killed }, Heard::Server(server)) => {
+                self.looked(now, nonce, killed, server)
+            }
             (Stage::Closing { nonce, pane }, Heard::Acted(acted)) => self.closed(now, nonce, pane, acted),
             (Stage::Dropping(nonce), Heard::Applied(applied)) => self.dropped(now, nonce, applied),
             (Stage::Releasing { nonce, outcome }, Heard::Applied(applied)) => {

@@ -211,7 +211,8 @@ impl Freeze {
             State::Live => {}
             State::Frozen { .. } => return self.refuse("frozen", "it is frozen already"),
             State::Freezing | State::Restoring { .. } | State::Aborting { .. } => {
-                return self.refuse("lease_held", format!("another operation is at it ({})", record.state.name()));
+                return self
+                    .refuse("lease_held", format!("another operation is at it ({})", record.state.name()));
             }
         }
         if record.location == Location::Gone {
@@ -471,7 +472,13 @@ impl Freeze {
     }
 
     /// What the dying agent started last is ended too: children of what is left of the tree.
-    fn recounted(&mut self, now: Duration, held: Held, mut kin: Vec<ProcessId>, family: Result<Family, String>) {
+    fn recounted(
+        &mut self,
+        now: Duration,
+        held: Held,
+        mut kin: Vec<ProcessId>,
+        family: Result<Family, String>,
+    ) {
         match family {
             Ok(family) => {
                 let new: Vec<ProcessId> = kin
@@ -585,7 +592,8 @@ impl Freeze {
     fn committed(&mut self, now: Duration, held: Held, at: Location, applied: Applied) {
         match applied {
             Applied::Done(_) => {
-                let place = at.pane_id().map_or_else(|| "its pane is gone".to_owned(), |pane| pane.to_string());
+                let place =
+                    at.pane_id().map_or_else(|| "its pane is gone".to_owned(), |pane| pane.to_string());
                 self.finish(Outcome::new(End::Done, "frozen", place));
             }
             Applied::Refused(refused) => self.leave(refused.to_string()),
@@ -732,11 +740,17 @@ impl Coordinator for Freeze {
             (Stage::Beginning(target), Heard::Applied(applied)) => self.begun(now, target, applied),
             (Stage::Stamping(held), Heard::Acted(acted)) => self.stamped(held, acted),
             (Stage::Counting(held), Heard::Family(family)) => self.counted(now, held, family),
-            (Stage::Recounting { held, kin }, Heard::Family(family)) => self.recounted(now, held, kin, family),
+            (Stage::Recounting { held, kin }, Heard::Family(family)) => {
+                self.recounted(now, held, kin, family)
+            }
             (Stage::Standing(held), Heard::Acted(acted)) => self.stood(now, held, acted),
             (Stage::Appearing(held), Heard::Server(server)) => self.appeared(now, held, server),
-            (Stage::Committing { held, at }, Heard::Applied(applied)) => self.committed(now, held, at, applied),
-            (Stage::Unstamping { held, outcome }, Heard::Acted(acted)) => self.unstamped(held, outcome, acted),
+            (Stage::Committing { held, at }, Heard::Applied(applied)) => {
+                self.committed(now, held, at, applied)
+            }
+            (Stage::Unstamping { held, outcome }, Heard::Acted(acted)) => {
+                self.unstamped(held, outcome, acted)
+            }
             (Stage::Aborting { held, outcome }, Heard::Applied(applied)) => {
                 self.aborted(now, held, outcome, applied);
             }

@@ -5,7 +5,7 @@ use std::path::Path;
 use bstr::ByteSlice;
 
 use super::Performer;
-use crate::coordinator::{Acted, Act, Applied, Conversation, Deed, Heard, PaneAct, ServerSight, Sign};
+use crate::coordinator::{Act, Acted, Applied, Conversation, Deed, Heard, PaneAct, ServerSight, Sign};
 use crate::lifecycle::adopt::{self, LookError};
 use crate::process::{self, ProcessId, Signal};
 use crate::record::{Liveness, ServerEpoch, Verb};

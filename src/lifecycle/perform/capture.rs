@@ -28,8 +28,7 @@ impl Performer<'_> {
         if there && earlier.lines > lines {
             return Ok(Captured { capture: earlier.clone(), kept_earlier: true });
         }
-        let folder =
-            self.world.store.paths().make_captures(self.id).map_err(|error| error.to_string())?;
+        let folder = self.world.store.paths().make_captures(self.id).map_err(|error| error.to_string())?;
         let failed = |error: io::Error| format!("{}: {error}", folder.display());
         // without colours only after the escapes are out: one question to tmux, so both show the same moment
         let plain = plain(&ansi);

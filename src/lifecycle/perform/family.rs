@@ -23,8 +23,7 @@ impl Performer<'_> {
             pids.extend(table.descendants(*root).into_iter().map(|id| id.pid));
         }
         let own = i32::try_from(std::process::id()).unwrap_or_default();
-        let ours: BTreeSet<i32> =
-            table.descendants(own).into_iter().map(|id| id.pid).chain([own]).collect();
+        let ours: BTreeSet<i32> = table.descendants(own).into_iter().map(|id| id.pid).chain([own]).collect();
         let groups: BTreeSet<i32> =
             table.rows().iter().filter(|row| pids.contains(&row.id.pid)).map(|row| row.pgrp).collect();
         let kin = table

@@ -48,6 +48,7 @@ struct Performer<'a> {
 pub struct Stops {
     term: Signal,
     int: Signal,
+    came: bool,
 }
 
 impl Stops {
@@ -56,7 +57,17 @@ impl Stops {
     /// # Errors
     /// The system refuses.
     pub fn new() -> std::io::Result<Self> {
-        Ok(Self { term: signal(SignalKind::terminate())?, int: signal(SignalKind::interrupt())? })
+        Ok(Self {
+            term: signal(SignalKind::terminate())?,
+            int: signal(SignalKind::interrupt())?,
+            came: false,
+        })
+    }
+
+    /// Whether one has come so far.
+    #[must_use]
+    pub fn came(&self) -> bool {
+        self.came
     }
 
     /// The next one. Cancel safe.
@@ -65,6 +76,7 @@ impl Stops {
             _ = self.term.recv() => {}
             _ = self.int.recv() => {}
         }
+        self.came = true;
     }
 }
 
@@ -76,8 +88,7 @@ pub async fn run(
     stops: &mut Stops,
     tell: &mut dyn FnMut(Step),
 ) -> Outcome {
-    let mut performer =
-        Performer { world, id, record: None, deaths: JoinSet::new(), watcher: None };
+    let mut performer = Performer { world, id, record: None, deaths: JoinSet::new(), watcher: None };
     loop {
         while let Some(act) = machine.next_act() {
             let heard = match act {

@@ -1,0 +1,181 @@
+//! `ait coordinate`: the process a coordinator runs in. Started by the commands and by the supervisor, never by hand.
+
+use std::time::Duration;
+
+use clap::{Args as ClapArgs, Subcommand};
+
+use super::{Exit, Failure, block_on, program};
+use crate::config::Config;
+use crate::coordinator::{Drop, End, Freeze, Order, Outcome, Policy, Step, Task, Told};
+use crate::lifecycle::host;
+use crate::lifecycle::perform::{self, Stops, World};
+use crate::process::{self, ProcessId};
+use crate::record::{RecordId, StateName};
+use crate::store::{Paths, Store, System};
+
+/// Run an operation of several steps in a session of its own; one line of JSON per step.
+#[derive(Debug, ClapArgs)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Freeze agents, one after the other
+    Freeze {
+        /// What must be known of each: named, accepted, sweep, force, or idle:SECONDS
+        #[arg(long, value_parser = policy)]
+        policy: Policy,
+        /// Only say what would be done
+        #[arg(long)]
+        dry_run: bool,
+        /// The records
+        #[arg(required = true)]
+        records: Vec<RecordId>,
+    },
+    /// Drop records, one after the other
+    Drop {
+        /// End a live agent first
+        #[arg(long)]
+        force: bool,
+        /// The records
+        #[arg(required = true)]
+        records: Vec<RecordId>,
+    },
+}
+
+/// A policy as an argument.
+pub(super) fn word(policy: Policy) -> String {
+    match policy {
+        Policy::Named => "named".to_owned(),
+        Policy::Accepted => "accepted".to_owned(),
+        Policy::Sweep => "sweep".to_owned(),
+        Policy::Force => "force".to_owned(),
+        Policy::Idle(span) => format!("idle:{}", span.as_secs()),
+    }
+}
+
+fn policy(text: &str) -> Result<Policy, String> {
+    Ok(match text {
+        "named" => Policy::Named,
+        "accepted" => Policy::Accepted,
+        "sweep" => Policy::Sweep,
+        "force" => Policy::Force,
+        other => {
+            let seconds = other.strip_prefix("idle:").and_then(|seconds| seconds.parse().ok());
+            Policy::Idle(Duration::from_secs(seconds.ok_or("not a policy")?))
+        }
+    })
+}
+
+/// Everything an operation is run with.
+struct Host {
+    world: World,
+    me: ProcessId,
+    stops: Stops,
+}
+
+pub(super) fn run(Args { what }: Args) -> Result<Exit, Failure> {
+    host::become_host()?;
+    let records = match &what {
+        What::Freeze { records, .. } | What::Drop { records, .. } => records.clone(),
+    };
+    let ran = block_on(async move {
+        let mut host = Host::new()?;
+        let mut clean = true;
+        match what {
+            What::Freeze { policy, dry_run, records } => {
+                for record in records {
+                    let outcome = host.freeze(record, policy, dry_run).await;
+                    clean &= said(record, outcome);
+                }
+            }
+            What::Drop { force, records } => {
+                for record in records {
+                    let outcome = host.drop(record, force).await;
+                    clean &= said(record, outcome);
+                }
+            }
+        }
+        Ok(if clean { Exit::OK } else { Exit::FAILED })
+    });
+    if let Err(failure) = &ran {
+        // nobody reads our standard error
+        for record in records {
+            said(record, Outcome::new(End::Failed, "not_begun", failure.to_string().trim_end()));
+        }
+    }
+    ran
+}
+
+/// Says how one record's operation ended; whether it is as asked.
+fn said(record: RecordId, outcome: Outcome) -> bool {
+    let clean = matches!(outcome.end, End::Done | End::Planned);
+    host::tell(&Told::Outcome { record, outcome });
+    clean
+}
+
+impl Host {
+    fn new() -> Result<Self, Failure> {
+        // settings that cannot be read are said by `ait doctor`; they keep nobody from freezing an agent
+        let config = Config::load().map(|loaded| loaded.config).unwrap_or_default();
+        let world = World {
+            store: Store::open(Paths::from_env()?),
+            system: System::here(),
+            program: program::path()?,
+            capture_max_lines: config.frozen.capture_max_lines,
+        };
+        Ok(Self { world, me: process::me()?, stops: Stops::new()? })
+    }
+
+    fn task(&self, record: RecordId) -> Task {
+        Task { record, me: self.me.clone() }
+    }
+
+    async fn freeze(&mut self, record: RecordId, policy: Policy, dry_run: bool) -> Outcome {
+        let order = Order { task: self.task(record), policy, dry_run };
+        self.run(record, &mut Freeze::new(order)).await
+    }
+
+    async fn drop(&mut self, record: RecordId, force: bool) -> Outcome {
+        let live =
+            self.world.store.read().is_ok_and(|read| {
+                read.records.get(record).is_some_and(|r| r.state.name() == StateName::Live)
+            });
+        let mut warnings = Vec::new();
+        if live && force {
+            let frozen = self.freeze(record, Policy::Force, false).await;
+            if frozen.end != End::Done {
+                return frozen;
+            }
+            warnings = frozen.warnings;
+        }
+        let outcome = self.run(record, &mut Drop::new(self.task(record))).await;
+        warnings.extend(outcome.warnings.iter().cloned());
+        outcome.warn(warnings)
+    }
+
+    async fn run(&mut self, record: RecordId, machine: &mut dyn crate::coordinator::Coordinator) -> Outcome {
+        if self.stops.came() {
+            return Outcome::new(End::Failed, "stopped", "it was told to stop");
+        }
+        let mut tell = |step: Step| host::tell(&Told::Step { record, step });
+        perform::run(&self.world, record, machine, &mut self.stops, &mut tell).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_is_read_as_it_is_written() {
+        let idle = Policy::Idle(Duration::from_secs(600));
+        for one in [Policy::Named, Policy::Accepted, Policy::Sweep, Policy::Force, idle] {
+            assert_eq!(policy(&word(one)), Ok(one));
+        }
+        assert!(policy("idle:").is_err());
+        assert!(policy("never").is_err());
+    }
+}
