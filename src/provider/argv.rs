@@ -2,44 +2,6 @@
 
 use super::Provider;
 
-/// The commands of a provider's program that are tools, not agents; they end by themselves or serve another program.
-fn tools(provider: Provider) -> &'static [&'static str] {
-    match provider {
-        Provider::Claude => {
-            &["mcp", "update", "doctor", "config", "install", "setup-token", "plugin", "agents", "auth"]
-        }
-        Provider::Codex => &[
-            "app-server",
-            "mcp",
-            "mcp-server",
-            "login",
-            "logout",
-            "exec",
-            "completion",
-            "apply",
-            "cloud",
-            "sandbox",
-            "debug",
-        ],
-        Provider::Gemini | Provider::Qwen => &["mcp", "extensions", "hooks", "skills"],
-        Provider::OpenCode => {
-            &["serve", "web", "run", "auth", "models", "upgrade", "mcp", "acp", "stats", "export", "session"]
-        }
-        Provider::Hermes => {
-            &["gateway", "cron", "setup", "config", "doctor", "login", "logout", "update", "mcp", "sessions"]
-        }
-        Provider::Copilot => &["mcp", "plugin", "help", "login", "update"],
-        Provider::Pi => &["install", "remove", "update", "list", "config"],
-        Provider::Cursor => &["login", "logout", "status", "update", "create-chat", "ls", "mcp"],
-        Provider::Amp => &["login", "logout", "mcp", "update", "doctor"],
-        Provider::Kiro => &["login", "logout", "mcp", "settings", "doctor", "update", "whoami"],
-        Provider::Crush => &["run", "logs", "models", "projects", "login", "schema", "update-providers"],
-        Provider::Goose => &["configure", "info", "mcp", "run", "update", "schedule", "web", "acp"],
-        Provider::Aider => &[],
-        Provider::Antigravity => &["update", "login", "mcp"],
-    }
-}
-
 /// Flags that make any of the programs answer and leave.
 const ANSWERS: &[&str] = &["--version", "-v", "-V", "--help", "-h"];
 
@@ -49,48 +11,7 @@ pub(super) fn is_tool(provider: Provider, arguments: &[Vec<u8>]) -> bool {
         return false;
     };
     let is = |word: &str| word.as_bytes() == first.as_slice();
-    tools(provider).iter().any(|word| is(word)) || ANSWERS.iter().any(|word| is(word))
-}
-
-/// The shape of a provider's conversation ids.
-#[derive(Clone, Copy)]
-enum Shape {
-    /// 8-4-4-4-12 hex digits.
-    Uuid,
-    /// `ses_` and letters and digits.
-    Ses,
-    /// `YYYYMMDD_HHMMSS_` and six hex digits.
-    Stamp,
-}
-
-/// The flags that name the running conversation, and the shape of its id. A flag that forks makes the id another's.
-struct Naming {
-    flags: &'static [&'static str],
-    /// A command word whose first argument is the id.
-    word: Option<&'static str>,
-    forks: &'static [&'static str],
-    shape: Shape,
-}
-
-fn naming(provider: Provider) -> Option<Naming> {
-    let (flags, word, forks, shape): (&[&str], _, &[&str], _) = match provider {
-        Provider::Claude => (&["--session-id", "--resume", "-r"], None, &["--fork-session"], Shape::Uuid),
-        Provider::Codex => (&[], Some("resume"), &["fork", "--last"], Shape::Uuid),
-        Provider::Gemini | Provider::Qwen | Provider::Copilot => {
-            (&["--session-id", "--resume", "-r"], None, &[], Shape::Uuid)
-        }
-        Provider::OpenCode => (&["--session", "-s"], None, &["--fork"], Shape::Ses),
-        Provider::Hermes => (&["--resume", "-r"], None, &[], Shape::Stamp),
-        Provider::Pi => (&["--session"], None, &["--fork"], Shape::Uuid),
-        Provider::Cursor => (&["--resume"], None, &[], Shape::Uuid),
-        Provider::Amp
-        | Provider::Kiro
-        | Provider::Aider
-        | Provider::Crush
-        | Provider::Goose
-        | Provider::Antigravity => return None,
-    };
-    Some(Naming { flags, word, forks, shape })
+    provider.spec().tools.iter().any(|word| is(word)) || ANSWERS.iter().any(|word| is(word))
 }
 
 /// The id of the conversation an agent runs, when its arguments carry exactly one and it is whole.
@@ -98,11 +19,12 @@ fn naming(provider: Provider) -> Option<Naming> {
 /// A prefix, a name, `--last`, a fork or two different ids give nothing: a wrong id is worse than none.
 #[must_use]
 pub fn session_id(provider: Provider, argv: &[Vec<u8>]) -> Option<String> {
-    let naming = naming(provider)?;
+    let spec = provider.spec();
+    let naming = &spec.naming;
     let known = |list: &[&str], word: &[u8]| list.iter().any(|flag| flag.as_bytes() == word);
     let mut found: Option<String> = None;
     let mut claim = |value: &[u8]| -> Option<()> {
-        let id = exact(naming.shape, value)?;
+        let id = std::str::from_utf8(value).ok().filter(|id| spec.ids.fits(id))?.to_owned();
         match &found {
             Some(other) if *other != id => None,
             _ => {
@@ -134,34 +56,9 @@ pub fn session_id(provider: Provider, argv: &[Vec<u8>]) -> Option<String> {
     found
 }
 
-fn split_flag(word: &[u8]) -> Option<(&[u8], &[u8])> {
+pub(super) fn split_flag(word: &[u8]) -> Option<(&[u8], &[u8])> {
     let at = word.iter().position(|b| *b == b'=')?;
     word.starts_with(b"--").then(|| (&word[..at], &word[at + 1..]))
-}
-
-fn exact(shape: Shape, value: &[u8]) -> Option<String> {
-    let text = std::str::from_utf8(value).ok()?;
-    let fits = match shape {
-        Shape::Uuid => {
-            text.len() == 36
-                && text.bytes().enumerate().all(|(at, b)| match at {
-                    8 | 13 | 18 | 23 => b == b'-',
-                    _ => b.is_ascii_hexdigit(),
-                })
-        }
-        Shape::Ses => text.strip_prefix("ses_").is_some_and(|rest| {
-            (8..=64).contains(&rest.len()) && rest.bytes().all(|b| b.is_ascii_alphanumeric())
-        }),
-        Shape::Stamp => {
-            text.len() == 22
-                && text.bytes().enumerate().all(|(at, b)| match at {
-                    8 | 15 => b == b'_',
-                    16.. => b.is_ascii_hexdigit(),
-                    _ => b.is_ascii_digit(),
-                })
-        }
-    };
-    fits.then(|| text.to_owned())
 }
 
 /// The model the arguments ask for (`--model opus`, `--model=opus`, `-m opus`), when it is a plain word.
@@ -216,7 +113,7 @@ pub fn without_text(argv: &[Vec<u8>]) -> Vec<Vec<u8>> {
             continue;
         }
         let name = split_flag(word).map_or(word.as_slice(), |(flag, _)| flag);
-        let drops = TEXTS.iter().any(|flag| flag.as_bytes() == name) || is_secret(word);
+        let drops = is_text_flag(name) || is_secret(word) || has_secret(word);
         let value_follows = split_flag(word).is_none()
             && word.starts_with(b"-")
             && words.peek().is_some_and(|(_, next)| !next.starts_with(b"-"));
@@ -231,12 +128,30 @@ pub fn without_text(argv: &[Vec<u8>]) -> Vec<Vec<u8>> {
     kept
 }
 
+/// Whether the value of this flag is text for the model.
+pub(super) fn is_text_flag(name: &[u8]) -> bool {
+    TEXTS.iter().any(|flag| flag.as_bytes() == name)
+}
+
 /// `--api-key=…`, `--api-key`, `OPENAI_API_KEY=…`, `model.auth=…`: the name says so. A value is never looked at.
-fn is_secret(word: &[u8]) -> bool {
+pub(super) fn is_secret(word: &[u8]) -> bool {
     let name = word.split(|b| *b == b'=').next().unwrap_or(word);
     let is_setting = word.starts_with(b"-") || name.len() < word.len();
+    is_setting && names_secret(name)
+}
+
+/// Whether a table written into one argument (`{"env":{"API_KEY":…}}`, `{env={TOKEN=…}}`) has a secret's name in it.
+pub(super) fn has_secret(word: &[u8]) -> bool {
+    let is_table = word.iter().any(|b| matches!(b, b'{' | b'['));
+    is_table && word.split(|b| !b.is_ascii_alphanumeric() && !b"_-.".contains(b)).any(names_secret)
+}
+
+fn names_secret(name: &[u8]) -> bool {
     let name = name.to_ascii_lowercase();
-    is_setting && SECRETS.iter().any(|part| name.windows(part.len()).any(|piece| piece == part.as_bytes()))
+    // the name of the variable that has the secret is none itself
+    let names_variable = name.ends_with(b"env_key") || name.ends_with(b"bearer_token_env_var");
+    !names_variable
+        && SECRETS.iter().any(|part| name.windows(part.len()).any(|piece| piece == part.as_bytes()))
 }
 
 #[cfg(test)]

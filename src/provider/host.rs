@@ -44,6 +44,12 @@ const WRAPPERS: &[&str] = &[
     "strace",
 ];
 
+/// Whether a program of this file name runs other programs: it is nobody's agent.
+pub(super) fn is_runner(name: &[u8]) -> bool {
+    let is = |list: &[&str]| list.iter().any(|known| known.as_bytes() == name);
+    is(SHELLS) || is(WRAPPERS) || is(LAUNCHERS) || is_interpreter(name)
+}
+
 /// Options of a shell whose value is the next argument.
 const SHELL_VALUES: &[&str] = &["--rcfile", "--init-file", "-o", "+o", "-O", "+O", "-C", "--init-command"];
 

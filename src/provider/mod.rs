@@ -5,13 +5,39 @@
 //! when the arguments carry it exactly.
 
 mod argv;
+mod build;
+mod catalog;
+mod custom;
 mod host;
+mod ids;
 mod markers;
+mod meaning;
+mod screen;
+mod signs;
+mod spec;
+mod store;
 mod table;
 
+mod claude;
+mod codex;
+mod copilot;
+mod gemini;
+mod hermes;
+mod opencode;
+mod others;
+mod pi;
+mod qwen;
+
 pub use argv::{model, session_id, without_text};
+pub use build::{NoLaunch, NoResume, Recorded};
+pub use catalog::Catalog;
+pub use custom::{Custom, Refused};
 pub use host::{Hosting, hosting};
+pub use ids::{MAX_ID, Shape};
 pub use markers::scrub;
+pub use meaning::{Meaning, Source, Turn};
+pub use signs::{Composer, Dialog, Phase, Sight};
+pub use store::{Layout, Root, Store};
 pub use table::Provider;
 
 /// What is known of a process: the path of its program, if it may be read, and its arguments.
@@ -54,20 +80,37 @@ const INTERPRETER_VALUES: &[&str] = &[
 /// `codex app-server`, `--version`) are no agents.
 #[must_use]
 pub fn recognise(program: Program<'_>) -> Option<Provider> {
+    let (provider, rest) = arguments(program)?;
+    (!argv::is_tool(provider, rest)).then_some(provider)
+}
+
+/// The provider whose program this is, agent or tool, and the arguments after the program.
+fn arguments(program: Program<'_>) -> Option<(Provider, &[Vec<u8>])> {
     let called = called_as(program.argv);
     let own = base(called);
-    let (provider, rest) = if let Some(found) = Provider::by_binary(own) {
-        (found, after(program.argv, 1))
-    } else if is_interpreter(own) {
-        script(program.argv)?
-    } else if let Some(found) = launched(own, program.argv) {
-        found
-    } else {
-        // the name given at start is free text; the file that runs is not, unless it is an interpreter
-        let file = base(program.exe);
-        (Provider::by_binary(file).or_else(|| Provider::by_path(program.exe))?, after(program.argv, 1))
-    };
-    (!argv::is_tool(provider, rest)).then_some(provider)
+    if let Some(found) = Provider::by_binary(own) {
+        return Some((found, after(program.argv, 1)));
+    }
+    if is_interpreter(own) {
+        return script(program.argv);
+    }
+    if let Some(found) = launched(own, program.argv) {
+        return Some(found);
+    }
+    // the name given at start is free text; the file that runs is not, unless it is an interpreter
+    let found = Provider::by_binary(base(program.exe)).or_else(|| Provider::by_path(program.exe))?;
+    Some((found, after(program.argv, 1)))
+}
+
+/// Whether a process runs the program of this file name: by the name it was called with, as the script of an
+/// interpreter, or by its file.
+fn runs(program: Program<'_>, binary: &[u8]) -> bool {
+    let own = base(called_as(program.argv));
+    if is_interpreter(own) {
+        let script = program.argv.iter().skip(1).find(|word| !word.starts_with(b"-"));
+        return script.is_some_and(|script| stem(base(script)) == binary || base(script) == binary);
+    }
+    own == binary || base(program.exe) == binary
 }
 
 /// The name a process goes by. A rewritten title (`claude`, `codex resume`) stands whole in the first argument.
@@ -118,7 +161,9 @@ fn script(argv: &[Vec<u8>]) -> Option<(Provider, &[Vec<u8>])> {
                 if let Some(found) = launched(stem(base(script)), after(argv, at)) {
                     return Some(found);
                 }
+                // the `grok` that is a script is another program than the provider's
                 let found = Provider::by_binary(stem(base(script)))
+                    .filter(|found| *found != Provider::Grok)
                     .or_else(|| Provider::by_path(script))
                     .or_else(|| Provider::by_package(script))?;
                 return Some((found, after(argv, at + 1)));

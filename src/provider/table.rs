@@ -1,7 +1,9 @@
-//! The providers and the names they go by: one row each.
+//! The providers and how one is found by the names it goes by.
 //!
-//! Binaries are the names of the programs themselves; packages are what `npx`, `uvx` and `node_modules` call them;
-//! modules are what `python -m` takes. A name that other programs use too (`agent`, `grok`) is not in here.
+//! A name that says nothing of whose program it is (`agent`) is no provider's.
+
+use super::spec::Spec;
+use super::{claude, codex, copilot, gemini, hermes, opencode, others, pi, qwen};
 
 /// A kind of coding agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,114 +38,38 @@ pub enum Provider {
     Goose,
     /// Antigravity CLI.
     Antigravity,
+    /// xAI's Grok Build.
+    Grok,
+    /// Kimi CLI.
+    Kimi,
 }
 
-struct Row {
-    provider: Provider,
-    name: &'static str,
-    binaries: &'static [&'static str],
-    packages: &'static [&'static str],
-    modules: &'static [&'static str],
-}
-
-const ROWS: &[Row] = &[
-    Row {
-        provider: Provider::Claude,
-        name: "claude",
-        binaries: &["claude"],
-        packages: &["@anthropic-ai/claude-code"],
-        modules: &[],
-    },
-    Row {
-        provider: Provider::Codex,
-        name: "codex",
-        binaries: &["codex"],
-        packages: &["@openai/codex"],
-        modules: &[],
-    },
-    Row {
-        provider: Provider::Gemini,
-        name: "gemini",
-        binaries: &["gemini"],
-        packages: &["@google/gemini-cli"],
-        modules: &[],
-    },
-    Row {
-        provider: Provider::OpenCode,
-        name: "opencode",
-        binaries: &["opencode"],
-        packages: &["opencode-ai"],
-        modules: &[],
-    },
-    Row {
-        provider: Provider::Hermes,
-        name: "hermes",
-        binaries: &["hermes"],
-        packages: &["hermes-agent"],
-        modules: &["hermes_cli", "hermes"],
-    },
-    Row {
-        provider: Provider::Copilot,
-        name: "copilot",
-        binaries: &["copilot"],
-        packages: &["@github/copilot"],
-        modules: &[],
-    },
-    Row {
-        provider: Provider::Qwen,
-        name: "qwen",
-        binaries: &["qwen"],
-        packages: &["@qwen-code/qwen-code"],
-        modules: &[],
-    },
-    Row {
-        provider: Provider::Pi,
-        name: "pi",
-        binaries: &["pi"],
-        packages: &["@earendil-works/pi-coding-agent", "@mariozechner/pi-coding-agent"],
-        modules: &[],
-    },
-    Row {
-        provider: Provider::Cursor,
-        name: "cursor",
-        binaries: &["cursor-agent"],
-        packages: &[],
-        modules: &[],
-    },
-    Row {
-        provider: Provider::Amp,
-        name: "amp",
-        binaries: &["amp"],
-        packages: &["@sourcegraph/amp"],
-        modules: &[],
-    },
-    Row { provider: Provider::Kiro, name: "kiro", binaries: &["kiro-cli"], packages: &[], modules: &[] },
-    Row {
-        provider: Provider::Aider,
-        name: "aider",
-        binaries: &["aider"],
-        packages: &["aider-chat", "aider"],
-        modules: &["aider"],
-    },
-    Row {
-        provider: Provider::Crush,
-        name: "crush",
-        binaries: &["crush"],
-        packages: &["@charmland/crush"],
-        modules: &[],
-    },
-    Row { provider: Provider::Goose, name: "goose", binaries: &["goose"], packages: &[], modules: &[] },
-    Row {
-        provider: Provider::Antigravity,
-        name: "antigravity",
-        binaries: &["agy"],
-        packages: &[],
-        modules: &[],
-    },
+/// Every provider, the ones known best first.
+const ROWS: &[Spec] = &[
+    claude::SPEC,
+    codex::SPEC,
+    gemini::SPEC,
+    opencode::SPEC,
+    hermes::SPEC,
+    copilot::SPEC,
+    qwen::SPEC,
+    pi::SPEC,
+    others::CURSOR,
+    others::AMP,
+    others::KIRO,
+    others::AIDER,
+    others::CRUSH,
+    others::GOOSE,
+    others::ANTIGRAVITY,
+    others::GROK,
+    others::KIMI,
 ];
 
 /// What release builds put after the name of a program: `codex-x86_64-unknown-linux-musl`.
 const PLATFORMS: &[&str] = &["-x86_64-", "-aarch64-", "-linux-", "-darwin-"];
+
+/// The variables that every record keeps: where programs are found and how text is written.
+pub(super) const ALWAYS_KEPT: &[&str] = &["PATH", "LANG", "LC_ALL", "LC_CTYPE", "LC_MESSAGES"];
 
 impl Provider {
     /// Every provider, in the order of the table.
@@ -154,31 +80,19 @@ impl Provider {
     /// The provider's short name, as records and settings write it: `claude`, `codex` …
     #[must_use]
     pub fn name(self) -> &'static str {
-        // the table has a row for every variant: a test walks them
-        ROWS.iter().find(|row| row.provider == self).map_or("", |row| row.name)
+        self.spec().name
     }
 
     /// The variables of an agent's environment that a record keeps: what it needs to come back as it was, and no secret.
     #[must_use]
     pub fn kept_variables(self) -> Vec<&'static str> {
-        let own: &[&str] = match self {
-            Self::Claude => &["CLAUDE_CONFIG_DIR", "CLAUDE_CODE_PROJECT_DIR_NAME"],
-            Self::Codex => &["CODEX_HOME"],
-            Self::Gemini => &["GEMINI_CLI_HOME"],
-            Self::OpenCode => &["OPENCODE_CONFIG_DIR", "OPENCODE_DB", "XDG_DATA_HOME"],
-            Self::Hermes => &["HERMES_HOME"],
-            Self::Copilot => &["COPILOT_HOME"],
-            Self::Qwen => &["QWEN_HOME", "QWEN_RUNTIME_DIR"],
-            Self::Pi => &["PI_CODING_AGENT_DIR", "PI_CODING_AGENT_SESSION_DIR"],
-            Self::Cursor
-            | Self::Amp
-            | Self::Kiro
-            | Self::Aider
-            | Self::Crush
-            | Self::Goose
-            | Self::Antigravity => &[],
-        };
-        ["PATH", "LANG", "LC_ALL", "LC_CTYPE", "LC_MESSAGES"].iter().chain(own).copied().collect()
+        ALWAYS_KEPT.iter().chain(self.spec().variables).copied().collect()
+    }
+
+    /// All that is known of it.
+    pub(super) fn spec(self) -> &'static Spec {
+        // the table has a row for every variant: a test walks them
+        ROWS.iter().find(|row| row.provider == self).unwrap_or(&ROWS[0])
     }
 
     /// The provider of that short name.

@@ -1,0 +1,164 @@
+//! Providers of the user's own, as the settings describe them: checked, then like any other.
+
+use thiserror::Error;
+
+use super::Provider;
+use super::host::is_runner;
+use super::spec::ID;
+
+/// A provider of the user's, as plain values.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Custom {
+    /// Its short name, which records carry: small letters, digits and `-`.
+    pub name: String,
+    /// The file name of its program.
+    pub binary: String,
+    /// The arguments of a start; with `{session_id}` in them, the program takes an id of our choice. May be empty.
+    pub launch: Vec<String>,
+    /// The arguments that bring one conversation back, with `{session_id}` in them; empty when the program has no way.
+    pub resume: Vec<String>,
+    /// Names of variables that are kept from the running agent.
+    pub keep: Vec<String>,
+    /// The path of a conversation's file, with `{session_id}` in it, absolute or from `~/`; empty when not known.
+    pub store: String,
+    /// Whether a resume finds the conversation only from the folder it was begun in.
+    pub needs_cwd: bool,
+}
+
+/// Why a provider of the user's is refused.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum Refused {
+    /// The name is no short name.
+    #[error("`{0}` is no name for a provider: small letters, digits and `-`, a letter first, at most 32")]
+    BadName(String),
+    /// Another provider has the name.
+    #[error("the name `{0}` is taken")]
+    NameTaken(String),
+    /// The program is no plain file name, or one that runs other programs.
+    #[error("`{0}` is no program of an agent: a file name is wanted, and no shell or interpreter")]
+    BadProgram(String),
+    /// A resume must name the conversation.
+    #[error("`{0}`: resume has no `{{session_id}}` in it")]
+    NoId(String),
+    /// An argument asks for the newest conversation or lets a shell read the id.
+    #[error("`{name}`: `{word}` does not name one conversation")]
+    Newest {
+        /// The provider.
+        name: String,
+        /// The argument.
+        word: String,
+    },
+    /// An argument that is empty, too long or has control characters.
+    #[error("`{0}`: an argument is empty, has control characters or is longer than 1,024 bytes")]
+    BadArgument(String),
+    /// A variable that cannot be kept.
+    #[error("`{name}`: the variable `{variable}` cannot be kept")]
+    BadVariable {
+        /// The provider.
+        name: String,
+        /// The variable.
+        variable: String,
+    },
+    /// A store that is no path with an id in it.
+    #[error("`{0}`: store wants an absolute path, or one from `~/`, with `{{session_id}}` in it")]
+    BadStore(String),
+}
+
+/// Arguments that some program takes for "go on with the newest one", or that make a shell read the next argument.
+const NEWEST: &[&str] =
+    &["--continue", "-c", "-C", "--last", "--latest", "--resume-last", "--resume-latest", "latest", "last"];
+
+impl Custom {
+    /// The arguments of a start, without the program.
+    pub(super) fn launch_words(&self) -> &[String] {
+        self.after_program(&self.launch)
+    }
+
+    /// The arguments of a resume, without the program.
+    pub(super) fn resume_words(&self) -> &[String] {
+        self.after_program(&self.resume)
+    }
+
+    /// Whether a start takes an id.
+    pub(super) fn chooses_id(&self) -> bool {
+        self.launch.iter().any(|word| word.contains(ID))
+    }
+
+    // both `["mycli", "--resume", …]` and `["--resume", …]` are natural to write
+    fn after_program<'a>(&self, words: &'a [String]) -> &'a [String] {
+        match words.split_first() {
+            Some((first, rest)) if *first == self.binary => rest,
+            _ => words,
+        }
+    }
+
+    /// Whether it can be used.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`] with the first thing that is wrong.
+    pub fn check(&self) -> Result<(), Refused> {
+        let name = self.name.clone();
+        let letters = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+        let named = (1..=32).contains(&name.len())
+            && name.bytes().all(letters)
+            && name.bytes().next().is_some_and(|b| b.is_ascii_lowercase());
+        if !named {
+            return Err(Refused::BadName(name));
+        }
+        if Provider::named(&name).is_some() {
+            return Err(Refused::NameTaken(name));
+        }
+        let file = |b: u8| b.is_ascii_alphanumeric() || b"._-+".contains(&b);
+        let program = (1..=64).contains(&self.binary.len())
+            && self.binary.bytes().all(file)
+            && !self.binary.starts_with(['-', '.'])
+            && !is_runner(self.binary.as_bytes())
+            && Provider::by_binary(self.binary.as_bytes()).is_none();
+        if !program {
+            return Err(Refused::BadProgram(self.binary.clone()));
+        }
+        for word in self.launch.iter().chain(&self.resume) {
+            if word.is_empty() || word.len() > 1024 || word.chars().any(char::is_control) {
+                return Err(Refused::BadArgument(name));
+            }
+            let flag = word.split('=').next().unwrap_or(word);
+            let value = word.split_once('=').map_or("", |(_, value)| value);
+            let newest = |word: &str| NEWEST.iter().any(|known| known.eq_ignore_ascii_case(word));
+            if newest(flag) || newest(value) {
+                return Err(Refused::Newest { name, word: word.clone() });
+            }
+        }
+        let words = self.resume_words();
+        if !words.is_empty() && !words.iter().any(|word| word.contains(ID)) {
+            return Err(Refused::NoId(name));
+        }
+        // `threads continue {session_id}` names one; `continue` alone does not
+        let bare = |pair: &[String]| pair[0].eq_ignore_ascii_case("continue") && !pair[1].contains(ID);
+        let last = words.last().is_some_and(|word| word.eq_ignore_ascii_case("continue"));
+        if last || words.windows(2).any(bare) {
+            return Err(Refused::Newest { name, word: "continue".to_owned() });
+        }
+        if let Some(variable) = self.keep.iter().find(|variable| !may_be_kept(variable)) {
+            return Err(Refused::BadVariable { name, variable: variable.clone() });
+        }
+        let path = (self.store.starts_with('/') || self.store.starts_with("~/"))
+            && self.store.contains(ID)
+            && !self.store.chars().any(char::is_control)
+            && !self.store.split('/').any(|part| part == "..");
+        if !self.store.is_empty() && !path {
+            return Err(Refused::BadStore(name));
+        }
+        Ok(())
+    }
+}
+
+/// A variable's name, no marker of an agent, and no secret by its name.
+fn may_be_kept(name: &str) -> bool {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+    (1..=128).contains(&name.len())
+        && name.bytes().all(plain)
+        && !name.starts_with(|c: char| c.is_ascii_digit())
+        && !super::scrub(name)
+        && !super::argv::is_secret(format!("{name}=").as_bytes())
+}
