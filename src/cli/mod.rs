@@ -122,6 +122,12 @@ impl Command {
 #[must_use]
 pub fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
+    if let Some(args) = demo_agent::called_as_provider(&arguments) {
+        return match demo_agent::run(args) {
+            Ok(exit) => exit.into(),
+            Err(failure) => failure.report().into(),
+        };
+    }
     let parsed = match Ait::try_parse_from(&arguments) {
         Ok(parsed) => parsed,
         Err(wrong) => return refuse(&wrong, &arguments).into(),

@@ -19,6 +19,7 @@ mod deaths;
 mod demo;
 mod doctor;
 mod exec;
+mod fake;
 mod house;
 mod idle;
 mod losses;

@@ -12,6 +12,7 @@
 #![allow(dead_code, unused_imports, reason = "not every story uses every part")]
 
 pub(crate) mod agents;
+pub(crate) mod fake;
 pub(crate) mod home;
 pub(crate) mod proc;
 pub(crate) mod run;
@@ -22,6 +23,7 @@ pub(crate) mod tmux;
 pub(crate) mod wait;
 
 pub(crate) use agents::Agent;
+pub(crate) use fake::Fake;
 pub(crate) use home::Home;
 pub(crate) use run::Ran;
 pub(crate) use supervisor::Supervisor;

@@ -1,40 +1,16 @@
-//! `ait demo-agent`: a small stand-in for a coding agent, for `ait demo` and the tests.
-//!
-//! It shows a line, sleeps in the kernel until it is told something, and ends as it is told: by a line typed into its pane,
-//! by a signal, or when its terminal goes. It talks to nobody, writes no file and starts no process.
+//! The plain stand-in: it shows a line, sleeps in the kernel until it is told something, and ends as it is told: by a line
+//! typed into its pane, by a signal, or when its terminal goes. It talks to nobody, writes no file and starts no process.
 //!
 //! Lines it obeys: `exit N` · `die SIGNAL` · `print TEXT` · `title TEXT` · `window TEXT`; every other line is repeated.
 
 use std::io::{self, BufRead, Write};
 
-use clap::Args as ClapArgs;
 use nix::sys::signal::{SigSet, Signal};
 
-use super::{Exit, Failure};
-
-/// A stand-in agent: sleeps until it is told to end.
-#[derive(Debug, ClapArgs)]
-pub(super) struct Args {
-    /// The pane's title.
-    #[arg(long)]
-    title: Option<String>,
-    /// A line to show at the start.
-    #[arg(long)]
-    print: Option<String>,
-    /// Exit with this status when told by SIGTERM (instead of dying of it).
-    #[arg(long, value_name = "STATUS", conflicts_with = "deaf")]
-    on_term: Option<u8>,
-    /// Ignore HUP, INT and TERM, as an agent that outlives its server does.
-    #[arg(long)]
-    deaf: bool,
-    /// Words a real agent would be started with; not looked at.
-    #[arg(last = true)]
-    words: Vec<String>,
-}
+use super::{Args, Exit, Failure};
 
 pub(super) fn run(args: Args) -> Result<Exit, Failure> {
-    let Args { title, print, on_term, deaf, words } = args;
-    drop(words);
+    let Args { title, print, on_term, deaf, provider: _, words: _ } = args;
     if deaf {
         block(&[Signal::SIGHUP, Signal::SIGINT, Signal::SIGTERM])?;
     }
@@ -74,7 +50,7 @@ fn obey(line: &str) -> Result<Option<Exit>, Failure> {
     Ok(None)
 }
 
-fn die(name: &str) -> Result<(), Failure> {
+pub(super) fn die(name: &str) -> Result<(), Failure> {
     let signal: Signal = format!("SIG{name}")
         .parse()
         .map_err(|_| Failure::new(Exit::USAGE, format!("no signal is called `{name}`")))?;
@@ -96,29 +72,29 @@ fn exit_on_term(status: u8) -> Result<(), Failure> {
 }
 
 /// Blocks `signals` for this thread and the ones it starts.
-fn block(signals: &[Signal]) -> Result<SigSet, Failure> {
+pub(super) fn block(signals: &[Signal]) -> Result<SigSet, Failure> {
     let set: SigSet = signals.iter().copied().collect();
     set.thread_block().map_err(|errno| Failure::of(Exit::FAILED, &errno))?;
     Ok(set)
 }
 
-fn sleep_for_ever() -> Result<Exit, Failure> {
+pub(super) fn sleep_for_ever() -> Result<Exit, Failure> {
     loop {
         std::thread::park();
     }
 }
 
-fn escape(code: &str, text: &str) -> String {
+pub(super) fn escape(code: &str, text: &str) -> String {
     format!("\x1b]{code}{}\x07", plain(text))
 }
 
 /// Text that cannot end the sequence it stands in.
-fn plain(text: &str) -> String {
+pub(super) fn plain(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).collect()
 }
 
 /// A terminal that went away is no failure: the end of input follows.
-fn show(text: &str) -> Result<(), Failure> {
+pub(super) fn show(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(wrong) if wrong.kind() != io::ErrorKind::BrokenPipe && wrong.raw_os_error() != Some(5) => {
