@@ -69,16 +69,14 @@ fn claude_knows_a_conversation_only_by_its_id_and_its_folder() {
     agent.leave(&tmux);
     for (cwd, id) in [(&there, id.clone()), (&here, new_id())] {
         let agent = Fake::window(&tmux, "main", "two", cwd, "claude", &["--resume", &id]);
-        agent.screen_until(&tmux, "its refusal", |screen| {
-            screen.contains(&format!("No conversation found with session ID: {id}"))
-        });
+        agent.said_until(&tmux, &format!("No conversation found with session ID: {id}"));
         wait_until("its status", DEADLINE, || {
             tmux.ok(["run-shell", "true"]);
             (tmux.format(&agent.pane.id, "#{pane_dead_status}") == "1").then_some(())
         });
     }
     let agent = Fake::window(&tmux, "main", "two", &here, "claude", &["--session-id", &id]);
-    agent.screen_until(&tmux, "its refusal", |screen| screen.contains("is already in use"));
+    agent.said_until(&tmux, "is already in use");
 }
 
 #[test]

@@ -132,6 +132,15 @@ impl Fake {
         assert!(seen.is_some(), "waited for {what} of {} in {}:\n{last}", self.provider, self.pane.id);
     }
 
+    /// Waits until it has said `text`, be it in the scrollback (where tmux moves the page when it writes that a pane is dead).
+    #[track_caller]
+    pub(crate) fn said_until(&self, tmux: &Tmux, text: &str) {
+        wait_until(&format!("{} to say {text:?}", self.provider), DEADLINE, || {
+            let told = tmux.run(["capture-pane", "-p", "-J", "-S", "-", "-t", &self.pane.id]).text();
+            told.contains(text).then_some(())
+        });
+    }
+
     /// Types a line and sends it.
     #[track_caller]
     pub(crate) fn say(&self, tmux: &Tmux, line: &str) {
