@@ -5,6 +5,7 @@
 //! waits for any of them, and with nothing pending it sleeps in the kernel without a timer.
 
 mod ask;
+mod checkpoint;
 mod examine;
 mod link;
 mod scribe;
@@ -344,6 +345,9 @@ impl Driver {
                 self.do_job(Job::Write(ticket, steps));
             }
             Action::KeepScreen { socket, pane, record } => self.keep_screen(socket, pane, record),
+            Action::Checkpoint { socket, server, pane, record } => {
+                checkpoint::keep(self.jobs.clone(), socket, server, pane, record);
+            }
             Action::Recall { since } => self.do_job(Job::Recall(since)),
             Action::RemakeSocket(process) => match process::signal(&process, process::Signal::USR1) {
                 Ok(delivery) => {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use crate::record::{RecordId, Step};
+use crate::record::{RecordId, Step, Verb};
 use crate::store::{Archive, Origin, PATIENCE, Snapshot, Store, StoreError, System};
 use crate::supervisor::{EndedEarlier, Input, StoreView, Ticket, Written};
 
@@ -21,6 +21,8 @@ pub(super) enum Job {
     Recall(i64),
     /// Keep the last screen of an ended agent, then say so.
     Screen(RecordId, Vec<u8>, Box<Input>),
+    /// Keep the screen of a live agent, if there is one, then say so.
+    Checkpoint(RecordId, Option<Vec<u8>>, Box<Input>),
 }
 
 /// Starts the thread. What comes of each job goes to `inbox`; the thread ends when the sender is dropped.
@@ -60,7 +62,18 @@ fn perform(store: &Store, system: &System, job: Job, last: &mut Option<Arc<Snaps
                 }
             }
         }
-        Job::Recall(since) => Some(Input::Recalled(recall(store, since))),
+        Job::Recall(since) => {
+            store.sweep_checkpoints();
+            Some(Input::Recalled(recall(store, since)))
+        }
+        Job::Checkpoint(record, screen, then) => {
+            if let Some(screen) = screen
+                && let Err(error) = store.write_checkpoint(record, &screen)
+            {
+                tracing::warn!(%record, %error, "a checkpoint is not kept");
+            }
+            Some(*then)
+        }
         Job::Screen(record, screen, then) => {
             let files = store.paths().files();
             if let Err(error) = Archive::new(&files).keep_screen(record, &screen) {
@@ -77,12 +90,48 @@ fn write(
     steps: &[Step],
     last: &mut Option<Arc<Snapshot>>,
 ) -> Result<Written, String> {
+    let steps: Vec<Step> = steps.iter().map(|step| with_screen(store, step)).collect();
     let results =
-        store.apply(steps, &system.facts(), PATIENCE).map_err(|error: StoreError| error.to_string())?;
+        store.apply(&steps, &system.facts(), PATIENCE).map_err(|error: StoreError| error.to_string())?;
     let snapshot = store.read().map_err(|error| error.to_string())?;
     *last = Some(Arc::clone(&snapshot));
     let results = results.into_iter().map(|result| result.map(drop)).collect();
     Ok(Written { results, view: view(&snapshot) })
+}
+
+/// A loss takes the checkpoint along, as what the frozen record shows; so does an end that turned out to be one.
+fn with_screen(store: &Store, (id, verb): &Step) -> Step {
+    let mut verb = verb.clone();
+    if let Some(record) = *id {
+        match &mut verb {
+            Verb::Lose { checkpoint: checkpoint @ None, .. } => *checkpoint = store.take_checkpoint(record),
+            Verb::Revive { capture: capture @ None, .. } => {
+                *capture =
+                    store.revive_screen(record).ok().flatten().or_else(|| store.take_checkpoint(record));
+            }
+            Verb::Lose { .. }
+            | Verb::Revive { .. }
+            | Verb::Upsert(_)
+            | Verb::FreezeBegin { .. }
+            | Verb::FreezeCommit { .. }
+            | Verb::FreezeAbort { .. }
+            | Verb::RestoreBegin { .. }
+            | Verb::RestoreLaunched { .. }
+            | Verb::RestoreConfirm { .. }
+            | Verb::RestoreAbort { .. }
+            | Verb::StandinRespawned { .. }
+            | Verb::LeaseTake { .. }
+            | Verb::LeaseRelease { .. }
+            | Verb::End { .. }
+            | Verb::Reboot { .. }
+            | Verb::Retire { .. }
+            | Verb::Drop { .. }
+            | Verb::FillTask { .. }
+            | Verb::Follow(_)
+            | Verb::Enrich { .. } => {}
+        }
+    }
+    (*id, verb)
 }
 
 fn view(snapshot: &Snapshot) -> StoreView {

@@ -9,6 +9,7 @@
 //! ```
 
 mod archive;
+mod checkpoint;
 mod file;
 mod lock;
 mod paths;
@@ -272,6 +273,12 @@ impl Store {
         for done in done.iter().filter(|done| done.captures == Captures::Remove) {
             self.remove_captures(done.id);
         }
+        // an end that a reboot may still claim is shown by its checkpoint then
+        for done in &done {
+            if done.archive.as_ref().is_some_and(|(_, farewell)| !farewell.provisional) {
+                self.remove_checkpoint(done.id);
+            }
+        }
         Ok(answer)
     }
 
@@ -304,19 +311,6 @@ impl Store {
         let _lock = lock::WriteLock::take(&files, LONG_PATIENCE)?;
         *self.cache() = None;
         repair::carry_out(&files, repair, now)
-    }
-
-    /// A record's checkpoint as a capture, where there is one.
-    #[must_use]
-    pub fn checkpoint_capture(&self, id: RecordId) -> Option<Capture> {
-        let folder = self.paths.checkpoint(id);
-        let file = |name: &str| {
-            let path = folder.join(name);
-            path.is_file().then(|| path.into_os_string().into_string().ok()).flatten()
-        };
-        let (ansi, txt) = (file("capture.ansi")?, file("capture.txt").unwrap_or_default());
-        let lines = fs::read(&ansi).map_or(0, |text| text.iter().filter(|b| **b == b'\n').count() as u64);
-        Some(Capture { ansi, lines, txt })
     }
 
     /// The last screen of an ended agent as the capture of its record, copied to where captures lie: the archive lets go of

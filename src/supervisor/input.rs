@@ -119,6 +119,18 @@ pub enum Input {
         /// Which pane.
         pane: PaneId,
     },
+    /// The provider's hook told of a turn.
+    Turned {
+        /// The record.
+        record: RecordId,
+        /// Whether the agent waits: its turn ended, or it needs an answer. Else it works.
+        at_rest: bool,
+    },
+    /// The screen of a live agent was kept, or could not be.
+    Checkpointed {
+        /// The record.
+        record: RecordId,
+    },
     /// Agents that ended in an earlier boot, from the archive; latest line of each.
     Recalled(Vec<EndedEarlier>),
     /// Somebody is about to ask for a report: every server is asked for a sign of life.
@@ -425,6 +437,17 @@ pub enum Action {
         /// Which pane.
         pane: PaneId,
         /// The record it was.
+        record: RecordId,
+    },
+    /// Keep the screen of a live agent, for the case that its server goes.
+    Checkpoint {
+        /// Which server.
+        socket: PathBuf,
+        /// Its process, and `#{start_time}`.
+        server: (i32, i64),
+        /// Which pane, which must carry the record's stamp.
+        pane: PaneId,
+        /// The record.
         record: RecordId,
     },
     /// Read the ends of earlier boots from the archive.

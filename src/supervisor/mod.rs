@@ -14,9 +14,13 @@
 //! remove anything) hangs on proofs it keeps apart: a process's death comes from the kernel, a pane's end from a complete
 //! answer to a question asked after that death, a server's end from its process. Unknown is not gone.
 
+mod checkpoint;
 mod decide;
+mod hearing;
 mod input;
 mod judge;
+mod lives;
+mod memory;
 mod orders;
 mod report;
 mod server;
@@ -28,10 +32,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::api::{Happening, RECENT};
-use crate::record::{Host, Ours, ProcessId, Record, RecordId, Records, ServerEpoch, Stamp, StateName, Verb};
-use crate::world::Marked;
-use crate::world::mark::Mark;
+use crate::record::{ProcessId, Record, RecordId, Stamp, StateName, Verb};
 
+use checkpoint::Checkpoints;
 pub use input::{
     Action, Answer, Ask, AttachFailure, EndedEarlier, Examined, FoundServer, Habits, Identity, Input,
     LastStop, LinkEvent, LinkId, Now, ShellHost, Start, StoreView, Tag, Ticket, Written,
@@ -88,6 +91,8 @@ pub struct Supervisor {
     again: Option<Duration>,
     writing: Writing,
     recall: Recall,
+    /// The screens of live agents, kept up to date.
+    checkpoints: Checkpoints,
     stopping: Option<Duration>,
     ended: bool,
     recent: VecDeque<Happening>,
@@ -202,6 +207,7 @@ impl Supervisor {
             again: None,
             writing: Writing::Idle,
             recall: Recall::Wanted,
+            checkpoints: Checkpoints::default(),
             stopping: None,
             ended: false,
             recent: VecDeque::new(),
@@ -302,6 +308,8 @@ impl Supervisor {
             }
             Input::Written { ticket, result } => self.written(now, ticket, result),
             Input::ScreenKept { socket, pane } => self.screen_kept(&socket, pane),
+            Input::Turned { record, at_rest } => self.turned(now, record, at_rest),
+            Input::Checkpointed { record } => self.checkpointed(record),
             Input::Recalled(ends) => {
                 self.remember_panes(&ends);
                 self.recall = Recall::Have(ends);
@@ -357,7 +365,13 @@ impl Supervisor {
             Writing::Idle => (None, true),
         };
         let layouts = self.layouts.values().map(|due| resting.then_some(*due));
-        servers.chain(endings).chain(dying).chain(layouts).chain([writing, self.again]).flatten().min()
+        servers
+            .chain(endings)
+            .chain(dying)
+            .chain(layouts)
+            .chain([writing, self.again, self.checkpoint_due()])
+            .flatten()
+            .min()
     }
 
     /// Whether every server that was asked by [`Input::Check`] has answered, so that a report is as true as it gets.
@@ -408,6 +422,7 @@ impl Supervisor {
             self.write(now);
         }
         self.order(now);
+        self.checkpoint(now);
     }
 
     /// Whether the ends of earlier boots are still being read: nothing is written before they are known, so that a
@@ -427,327 +442,6 @@ impl Supervisor {
     /// The records as last read or written.
     fn records(&self) -> impl Iterator<Item = &Record> {
         self.store.iter().flat_map(|view| view.records.iter())
-    }
-
-    /// Keeps the ids of ended records bounded: past the bound only those that a pane still carries.
-    fn forget_buried(&mut self) {
-        if self.buried.len() <= BURIED {
-            return;
-        }
-        let stamps: BTreeSet<RecordId> = self
-            .servers
-            .values()
-            .filter_map(Server::up)
-            .flat_map(|up| up.world.panes())
-            .filter_map(|row| std::str::from_utf8(&row.stamp).ok()?.parse().ok())
-            .collect();
-        self.buried.retain(|id| stamps.contains(id));
-    }
-
-    /// Takes the store as it is now. Records that are new here, or moved, want their server listed again.
-    fn take_view(&mut self, now: Now, view: StoreView) {
-        let records = view.records.clone();
-        if let Some(before) = self.store.replace(view) {
-            let gone = before.records.iter().map(|record| record.id);
-            self.buried.extend(gone.filter(|id| records.get(*id).is_none()));
-            self.forget_buried();
-            self.note_moved(&before, &records);
-            self.note_stripped(&before, &records);
-        }
-        let live: BTreeSet<RecordId> = records
-            .iter()
-            .filter(|record| record.state.name() == StateName::Live)
-            .map(|record| record.id)
-            .collect();
-        self.dying.retain(|id, dying| {
-            live.contains(id)
-                && records
-                    .get(*id)
-                    .is_some_and(|record| record.agent_process().as_ref() == Some(&dying.agent))
-        });
-        self.layouts.retain(|id, _| live.contains(id));
-        self.found.retain(|id, found| {
-            let lacking =
-                records.get(*id).is_some_and(|record| decide::lacks(record, found, &self.start.boot_id));
-            live.contains(id) && lacking
-        });
-        self.examined.retain(|id, pid| {
-            let pane = records.get(*id).and_then(|record| record.location.process());
-            pane.is_some_and(|process| process.pid == *pid)
-        });
-        for record in records.iter() {
-            let Some(pane) = record.location.pane_id() else { continue };
-            let Some(epoch) = &record.ait.server else { continue };
-            let Some(up) = self.servers.get_mut(Path::new(&epoch.socket)).and_then(Server::up_mut) else {
-                continue;
-            };
-            if up.world.pane(tmux_control::PaneId(pane.0)).is_none() {
-                up.soil(now.mono);
-            }
-        }
-    }
-
-    /// An earlier script writes the shared fields and drops our object: what it dropped is put back for a record that is
-    /// otherwise where it was.
-    fn note_stripped(&mut self, before: &StoreView, records: &Records) {
-        // until it is back; a write that was under way meanwhile says nothing of it
-        self.stripped.retain(|id, _| records.get(*id).is_some_and(|record| record.ait == Ours::default()));
-        for record in records.iter().filter(|record| record.ait == Ours::default()) {
-            let Some(known) = before.records.get(record.id).filter(|known| known.ait != Ours::default())
-            else {
-                continue;
-            };
-            let pane =
-                |record: &Record| (record.location.pane_id(), record.location.process().map(|p| p.pid));
-            if pane(known) == pane(record) {
-                self.stripped.insert(record.id, Box::new(known.as_ref().clone()));
-            }
-        }
-    }
-
-    /// A record that went to another server, its agent gone from the one before, may have left a kept pane there.
-    fn note_moved(&mut self, before: &StoreView, records: &Records) {
-        for was in before.records.iter().filter(|was| was.ait.host == Some(Host::Pane)) {
-            let (Some(epoch), Some(is)) = (&was.ait.server, records.get(was.id)) else { continue };
-            let moved = is.state.name() == StateName::Live
-                && is.ait.server.as_ref().is_some_and(|to| to.process() != epoch.process());
-            if moved && epoch.boot_id == self.start.boot_id && !epoch.started.is_empty() {
-                self.untidy.entry(PathBuf::from(&epoch.socket)).or_default().insert(epoch.process());
-            }
-        }
-    }
-
-    /// Agents that ended in this boot may have left a kept pane, if the supervisor before this one ended before it closed it.
-    fn remember_panes(&mut self, ends: &[EndedEarlier]) {
-        for EndedEarlier { record, .. } in ends {
-            let Some(epoch) = record.ait.server.as_ref().filter(|e| e.boot_id == self.start.boot_id) else {
-                continue;
-            };
-            self.buried.insert(record.id);
-            if record.ait.host == Some(Host::Pane) && !epoch.started.is_empty() {
-                let socket = PathBuf::from(&epoch.socket);
-                self.servers.entry(socket.clone()).or_default();
-                self.untidy.entry(socket).or_default().insert(epoch.process());
-            }
-        }
-    }
-
-    /// Ends closings one round trip after their kill, and forgets what needs no tidying: servers that are over, and those that show no dead pane of ours.
-    fn tidy(&mut self) {
-        let known = self.store.as_ref().map(|view| view.records.clone()).unwrap_or_default();
-        let Self { untidy, servers, watched, buried, .. } = self;
-        for up in servers.values_mut().filter_map(Server::up_mut) {
-            if let Some(Closing { step: ClosingStep::Settle { after }, .. }) = up.closing
-                && up.answered > after
-            {
-                up.closing = None;
-            }
-        }
-        untidy.retain(|socket, processes| {
-            let up = servers.get(socket).and_then(Server::up);
-            processes.retain(|process| {
-                let over = matches!(watched.get(process), Some(Watched::Dead { .. }));
-                let seen = up.is_some_and(|up| {
-                    up.identity.process != *process
-                        || (up.world.is_complete()
-                            && up.closing.is_none()
-                            && up.orphan(buried, &known).is_none())
-                });
-                !over && !seen
-            });
-            // it is not worth more than a few tries
-            let unknown = servers.get(socket).is_some_and(|server| server.failures >= 5);
-            !processes.is_empty() && !unknown
-        });
-    }
-
-    fn socket_seen(&mut self, socket: PathBuf, present: bool) {
-        let server = self.servers.entry(socket).or_default();
-        if server.present != Some(present) {
-            self.news = true;
-        }
-        server.present = Some(present);
-        if present {
-            server.remade = false;
-            server.refused = false;
-            server.left = None;
-            // somebody may have just begun to listen
-            if let Link::Paused { .. } = server.link {
-                server.link = Link::Down;
-            }
-        }
-    }
-
-    /// One word of a control client; a word of an earlier client of the same server is not heard.
-    fn hear(&mut self, now: Now, socket: &Path, link: LinkId, event: LinkEvent) {
-        let Some(server) = self.servers.get_mut(socket) else { return };
-        if server.link_id() != Some(link) {
-            return;
-        }
-        match event {
-            LinkEvent::Attached(identity) => {
-                if let Link::Attaching { .. } = server.link {
-                    // it speaks again: what it said before were not its last words
-                    server.ends.retain(|(of, _)| *of != identity.process);
-                    server.left = None;
-                    server.trouble = None;
-                    server.refused = false;
-                    server.present = Some(true);
-                    server.link = Link::Up(Box::new(Up::new(link, identity, now)));
-                    let here: Vec<RecordId> = self
-                        .records()
-                        .filter(|record| {
-                            record.ait.server.as_ref().is_some_and(|e| Path::new(&e.socket) == socket)
-                        })
-                        .map(|record| record.id)
-                        .collect();
-                    // whatever this client answers is asked after those deaths
-                    for id in here {
-                        if let Some(dying) = self.dying.get_mut(&id) {
-                            dying.after = 0;
-                            dying.next = None;
-                        }
-                    }
-                    self.tell(now, Some(socket), None, "attached", "answer", String::new());
-                }
-            }
-            LinkEvent::Failed(failure) => {
-                server.refused = failure == AttachFailure::NoServer;
-                if server.refused {
-                    // its socket may have been deleted again
-                    server.remade = false;
-                }
-                server.trouble = Some(match failure {
-                    AttachFailure::NoServer => "nobody listens on the socket".into(),
-                    AttachFailure::Unknown(why) => why,
-                });
-                server.pause(now.mono);
-                self.news = true;
-            }
-            LinkEvent::Mark(mark) => {
-                if let Some(up) = server.up_mut() {
-                    Self::marked(now, up, &mark);
-                    if let Mark::Client { client, session } = mark {
-                        self.client_moved(socket, client, session);
-                    }
-                }
-            }
-            LinkEvent::Answer { tag, answer } => self.answered(now, socket, tag, answer),
-            LinkEvent::Overflow => {
-                if let Some(up) = server.up_mut() {
-                    up.soil(now.mono);
-                }
-            }
-            LinkEvent::Ended { exit } => {
-                // of a client that we let go ourselves, the end says nothing of the server
-                if let Link::Up(up) = &server.link {
-                    // somebody ended our client before a dead pane of ours was closed
-                    if up.closing.is_some() {
-                        let untidy = self.untidy.entry(socket.to_owned()).or_default();
-                        untidy.insert(up.identity.process.clone());
-                    }
-                    let process = up.identity.process.clone();
-                    server.ended(process, exit);
-                } else if let Link::Leaving { process: Some(process), .. } = &server.link
-                    && (exit.as_ref().is_some_and(|reason| !reason.is_empty())
-                        || matches!(self.watched.get(process), Some(Watched::Dead { .. })))
-                {
-                    let process = process.clone();
-                    server.ended(process, exit);
-                }
-                if matches!(server.link, Link::Attaching { .. }) {
-                    server.pause(now.mono);
-                } else {
-                    server.drop_link(now.mono);
-                }
-                self.news = true;
-            }
-        }
-    }
-
-    fn marked(now: Now, up: &mut Up, mark: &Mark) {
-        match up.world.mark(mark) {
-            // a listing under way may have read the names before
-            Marked::Current if up.open.iter().any(|open| open.listing > 0) => up.soil(now.mono),
-            Marked::Current => up.heard = now.mono,
-            Marked::ReadAgain => up.soil(now.mono),
-        }
-    }
-
-    /// What is known of the life of the server that a record names.
-    fn life(&self, record: &Record) -> Life {
-        let Some(epoch) = &record.ait.server else { return Life::Unnamed };
-        if !epoch.boot_id.is_empty() && epoch.boot_id != self.start.boot_id {
-            return Life::PastBoot;
-        }
-        if epoch.boot_id.is_empty() || epoch.started.is_empty() {
-            return Life::Unnamed;
-        }
-        let process = epoch.process();
-        match self.watched.get(&process) {
-            Some(Watched::Dead { at }) => self.how_it_ended(epoch, &process, *at),
-            Some(Watched::Asked | Watched::Alive | Watched::Blind(_)) | None => Life::On,
-        }
-    }
-
-    fn how_it_ended(&self, epoch: &ServerEpoch, process: &ProcessId, at: Duration) -> Life {
-        use crate::record::LossCause::{ServerCrashed, ServerGone, ServerStopped};
-        let server = self.servers.get(Path::new(&epoch.socket));
-        let over = |cause, evidence: &str| Life::Over {
-            cause,
-            evidence: format!("server process {} has ended: {evidence}", process.pid),
-            heard: at,
-        };
-        if let Some(exit) = server.and_then(|server| server.end_of(process)) {
-            return match exit {
-                Some(reason) if reason.is_empty() => over(ServerStopped, "it said a clean %exit"),
-                Some(reason) => over(ServerCrashed, &format!("%exit {reason}")),
-                None => over(ServerGone, "its stream ended without a word"),
-            };
-        }
-        if server.and_then(Server::speaking_of) == Some(process) {
-            return Life::Ending;
-        }
-        let emptied = server
-            .and_then(|s| s.left.as_ref())
-            .is_some_and(|left| left.empty.as_ref() == Some(process) && at < left.at + LAST_EXIT);
-        if emptied {
-            return over(ServerStopped, "its last session had ended");
-        }
-        match &self.start.last_stop {
-            // whoever told the supervisor to end most likely told the server too: never started again unasked
-            Some(stop) if stop.boot_id == self.start.boot_id => {
-                over(ServerStopped, "while no supervisor ran, after the last one was told to end")
-            }
-            Some(_) | None => over(ServerGone, "nobody was attached"),
-        }
-    }
-
-    /// When the last words of a server whose process has ended are no longer waited for.
-    fn last_words_due(&self, server: &Server) -> Option<Duration> {
-        match self.watched.get(server.speaking_of()?)? {
-            Watched::Dead { at } => Some(*at + LAST_WORDS),
-            Watched::Asked | Watched::Alive | Watched::Blind(_) => None,
-        }
-    }
-
-    /// Gives up on the last words of servers that are dead for too long.
-    fn bury(&mut self, now: Now) {
-        let due: Vec<PathBuf> = self
-            .servers
-            .iter()
-            .filter(|(_, server)| self.last_words_due(server).is_some_and(|due| now.mono >= due))
-            .map(|(socket, _)| socket.clone())
-            .collect();
-        for socket in due {
-            let Some(server) = self.servers.get_mut(&socket) else { continue };
-            let Some(process) = server.speaking_of().cloned() else { continue };
-            server.ended(process, None);
-            if let Some(link) = server.link_id() {
-                server.link = Link::Leaving { link, process: None };
-                self.actions.push_back(Action::Detach { socket, link });
-            }
-        }
     }
 
     fn number(&mut self) -> u64 {

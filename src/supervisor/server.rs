@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use bstr::BString;
-use tmux_control::PaneId;
+use tmux_control::{PaneId, WindowId};
 
 use super::input::{Ask, Identity, LinkId, Tag};
 use crate::api::Happening;
@@ -127,6 +127,8 @@ pub(super) struct Up {
     pub(super) guests: Vec<BString>,
     /// What was already told to leave `_ait`, and where to.
     pub(super) expelled: BTreeSet<(StrangerKey, u32)>,
+    /// When there was output in each window, in spans of [`crate::world::mark::FLOW_SPAN`].
+    pub(super) flow: BTreeMap<WindowId, u64>,
     /// A record named it since we attached.
     pub(super) named: bool,
     /// Since when no session is left but ours.
@@ -312,6 +314,7 @@ impl Up {
             taking_back: false,
             guests: Vec::new(),
             expelled: BTreeSet::new(),
+            flow: BTreeMap::new(),
             named: false,
             empty: None,
         }
@@ -362,6 +365,7 @@ impl Up {
         self.keeping.retain(|pane, _| there(pane));
         self.left.retain(there);
         self.respawned.retain(|(pane, _, _)| there(pane));
+        self.flow.retain(|window, _| world.windows().any(|(id, _)| id == *window));
     }
 
     /// Whether a window, a pane or a client is on its way out of `_ait`.

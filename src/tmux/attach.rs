@@ -35,6 +35,7 @@ use super::queue::{Events, Shared};
 use super::stream::Stream;
 use super::{HOLD_SESSION, OneShot, Unanswered};
 use crate::process::{Liveness, ProcessId, identify, liveness, me};
+use crate::world::mark::{FLOW, FLOW_SPAN};
 
 /// How long each step may take before the attempt is given up and its process ended.
 const STEP: Duration = Duration::from_secs(5);
@@ -171,6 +172,8 @@ impl Started {
         // its start is read now; that it answers afterwards proves that the pid was its own
         let server = identify(who.pid);
         self.ask(socket, &Command::new("refresh-client").args(["-B", HEARTBEAT])).await?;
+        let flow = format!("{FLOW}::#{{S:#{{W:#{{window_id}}:#{{e|/:#{{window_activity}},{FLOW_SPAN}}} }}}}");
+        self.ask(socket, &Command::new("refresh-client").args(["-B", &flow])).await?;
         let panes = self.ask(socket, &own_panes(who.session)).await?;
         let (hold, pid) =
             hold_pane(&panes).ok_or_else(|| AttachError::NotOurs { socket: socket.to_owned() })?;

@@ -284,6 +284,22 @@ impl Dispatch {
     }
 }
 
+/// What a pane shows, with its colours, wrapped lines joined, and at most so many lines of its history above it; `None` when
+/// the guard does not hold. By a plain process: the text can hold anything, and no stream of ours reads it.
+///
+/// # Errors
+/// No answer, or one longer than `server` takes.
+pub async fn capture(server: &OneShot, guard: &Guard, history: u32) -> Result<Option<Vec<u8>>, Unanswered> {
+    let token = Token::random().map_err(|error| Unanswered::Refused { words: error.to_string().into() })?;
+    let pane = guard.pane.to_string();
+    // a newline ends the words, so that text that guesses them is no other answer
+    let refused = format!("N:{}", token.0);
+    let act = format!("capture-pane -p -e -J -S -{history} -t {pane}");
+    let otherwise = format!("display-message -p {refused}");
+    let answer = server.run(["if-shell", "-F", "-t", &pane, &guard.test(), &act, &otherwise]).await?;
+    Ok((answer.trim() != refused.as_bytes()).then_some(answer))
+}
+
 /// Closes a dead pane that carries this stamp.
 pub fn kill_dead_pane(guard: Guard, id: RecordId, token: Token) -> Dispatch {
     kill_pane(guard.stamped(PaneOption::Record, id).dead(), token)

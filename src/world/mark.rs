@@ -5,6 +5,14 @@ use tmux_control::{Notification, SessionId, WindowId};
 
 use super::rows::NAME_LIMIT;
 
+/// The name of the subscription that tells of output: its value changes at most once in [`FLOW_SPAN`] seconds while a window
+/// has output, and not at all while none has. `%output` itself is not asked for: it would be all of it.
+pub const FLOW: &str = "flow";
+/// The span of time in it, in seconds.
+pub const FLOW_SPAN: u64 = 30;
+/// Windows that are read of one value.
+const FLOW_WINDOWS: usize = 4096;
+
 /// One notification, as far as a supervisor cares.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mark {
@@ -41,6 +49,8 @@ pub enum Mark {
     },
     /// `%subscription-changed`: the heartbeat saw something that no notification told.
     Heartbeat,
+    /// `%subscription-changed` of [`FLOW`]: in which span of time each window last had output.
+    Flow(Vec<(WindowId, u64)>),
     /// `%exit`: a hint that the end is near; end of stream is the end.
     Exit {
         /// The reason, empty when there is none.
@@ -81,6 +91,9 @@ impl Mark {
             }
             // the number of attached clients of some session went down
             Notification::ClientDetached { .. } => Some(Mark::Sessions),
+            Notification::SubscriptionChanged { name, value, .. } if name == FLOW.as_bytes() => {
+                Some(Mark::Flow(flow(value)))
+            }
             Notification::SubscriptionChanged { .. } => Some(Mark::Heartbeat),
             Notification::Exit { reason } => Some(Mark::Exit { reason: reason.unwrap_or_default().into() }),
             Notification::Output { .. }
@@ -95,6 +108,15 @@ impl Mark {
             | Notification::Unknown { .. } => None,
         }
     }
+}
+
+/// Reads `@1:59877000 @2:59877001`; what does not fit is left out.
+fn flow(value: &[u8]) -> Vec<(WindowId, u64)> {
+    let one = |word: &[u8]| {
+        let (window, span) = std::str::from_utf8(word).ok()?.strip_prefix('@')?.split_once(':')?;
+        Some((WindowId(window.parse().ok()?), span.parse().ok()?))
+    };
+    value.split(|byte| *byte == b' ').filter_map(one).take(FLOW_WINDOWS).collect()
 }
 
 #[cfg(test)]
@@ -126,6 +148,13 @@ mod tests {
         let line = [b"%session-renamed $3 ".as_slice(), &fits].concat();
         assert_eq!(mark(&line), Some(Mark::SessionRenamed { session: SessionId(3), name: fits.into() }));
         assert_eq!(mark(&[line.as_slice(), b"x"].concat()), Some(Mark::Sessions));
+    }
+
+    #[test]
+    fn output_is_told_by_window() {
+        let told = mark(b"%subscription-changed flow $0 - - - : @0:359 @12:360 x @: ");
+        assert_eq!(told, Some(Mark::Flow(vec![(WindowId(0), 359), (WindowId(12), 360)])));
+        assert_eq!(mark(b"%subscription-changed hb $0 - - - : %0=0,12 "), Some(Mark::Heartbeat));
     }
 
     #[test]

@@ -230,6 +230,9 @@ impl Sim {
             Action::KeepScreen { socket, pane, .. } => {
                 self.after(MS, 4 * MS, feed(life, Input::ScreenKept { socket, pane }));
             }
+            Action::Checkpoint { record, .. } => {
+                self.after(MS, 5 * MS, feed(life, Input::Checkpointed { record }));
+            }
             Action::Recall { since } => {
                 let at = self.scribe(200, 5 * MS);
                 self.at(at, Event::Recall { life, since });

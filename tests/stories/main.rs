@@ -13,6 +13,7 @@
 )]
 
 mod adopt;
+mod checkpoints;
 mod cli_help;
 mod crashes;
 mod deaths;

@@ -287,7 +287,7 @@ impl VerbArgs {
             Self::LeaseRelease { id, nonce } => one(id, Verb::LeaseRelease { nonce }),
             Self::Lose { ids, cause, evidence, exit_status, signal } => {
                 let lose = |id| {
-                    let checkpoint = store.checkpoint_capture(id);
+                    let checkpoint = store.take_checkpoint(id);
                     (
                         Some(id),
                         Verb::Lose { cause, evidence: evidence.clone(), exit_status, signal, checkpoint },
