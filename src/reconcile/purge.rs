@@ -215,6 +215,8 @@ mod tests {
                 exit_status: None,
                 signal: None,
                 evidence: String::new(),
+                agent: None,
+                lived: None,
                 unknown: Default::default(),
             })),
         };

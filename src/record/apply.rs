@@ -5,8 +5,8 @@ use super::guard::{agent_liveness, claim, is_epoch_over, is_lease_free, is_other
 use super::resolve::Place;
 use super::{
     Capture, Captures, Change, Desired, Facts, Farewell, Follow, Liveness, Location, LossCause, Lost, Nonce,
-    Outcome, Record, RecordId, Refused, RestoreMode, Restores, RetireReason, Stamp, State, StateName, Upsert,
-    Verb, VerbName,
+    Outcome, Record, RecordId, Recovered, Refused, RestoreMode, Restores, RetireReason, Stamp, State,
+    StateName, Upsert, Verb, VerbName,
 };
 
 /// What stands for a window's name that tmux left empty: the file's format has no empty name.
@@ -63,6 +63,7 @@ pub fn apply(
             let before = std::mem::replace(&mut record.capture, capture.clone());
             record.ait.capture_before = (!before.is_empty()).then_some(before);
             record.last_phase.clone_from(phase);
+            record.ait.recovered = None;
             enter(&mut record, State::Freezing, facts.now);
             Outcome::Freezing(claim(&mut record, owner, facts))
         }
@@ -165,6 +166,11 @@ pub fn apply(
                 exit_status: *exit_status,
                 signal: *signal,
                 evidence: evidence.clone(),
+                agent: record.agent_process(),
+                lived: record
+                    .ait
+                    .recovered
+                    .and_then(|before| u64::try_from(facts.now.unix() - before.at.unix()).ok()),
                 unknown: Default::default(),
             };
             if let Some(checkpoint) = checkpoint {
@@ -423,6 +429,7 @@ fn lay_to_rest(record: &mut Record, lost: Option<Box<Lost>>, now: Stamp) {
     record.standin_pid = 0;
     record.frozen_at = Some(now);
     record.ait.agent = None;
+    record.ait.recovered = None;
     enter(record, State::Frozen { lost }, now);
 }
 
@@ -430,6 +437,8 @@ fn lay_to_rest(record: &mut Record, lost: Option<Box<Lost>>, now: Stamp) {
 fn back_to_life(mut record: Record, facts: &Facts<'_>) -> Record {
     leave_restoring(&mut record);
     record.lease = None;
+    let lost = record.state.lost().map(|lost| Recovered { at: facts.now, cause: lost.cause });
+    record.ait.recovered = lost.or(record.ait.recovered);
     record.ait.desired = Some(Desired::Live);
     enter(&mut record, State::Live, facts.now);
     record

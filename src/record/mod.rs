@@ -25,7 +25,7 @@ pub use apply::{UNNAMED, apply, legal};
 pub use guard::{agent_liveness, is_epoch_over, is_lease_free};
 pub use ident::{Liveness, Nonce, NotOne, PaneId, ProcessId, RecordId, Stamp, WindowId};
 pub use json::{Unknown, canonical};
-pub use ours::{BootTime, Desired, Host, LossCause, Lost, Origin, Ours, Policy, ServerEpoch};
+pub use ours::{BootTime, Desired, Host, LossCause, Lost, Origin, Ours, Policy, Recovered, ServerEpoch};
 pub use records::{Done, Records, Step, VERSION};
 pub use resolve::{Meant, Place, resolve};
 pub use shape::{Capture, Lease, Location, Record, RestoreMode, Restores, State, StateName};

@@ -191,6 +191,10 @@ pub struct Lost {
     pub signal: Option<i32>,
     /// What was seen, in words.
     pub evidence: String,
+    /// The agent's process as it was: one that outlived its server may still run.
+    pub agent: Option<ProcessId>,
+    /// How long it had been back from the loss before, in seconds, if there was one.
+    pub lived: Option<u64>,
     /// Fields this version does not know.
     pub unknown: Unknown,
 }
@@ -198,35 +202,48 @@ pub struct Lost {
 read_object! {
     #[derive(Default)]
     struct LostFields {
+        agent: Option<ProcessId>,
         at: Option<Stamp>,
         cause: Option<LossCause>,
         evidence: String,
         exit_status: Option<i32>,
+        lived: Option<u64>,
         signal: Option<i32>,
     }
 }
 
 impl<'de> Deserialize<'de> for Lost {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let LostFields { at, cause, evidence, exit_status, signal, unknown } =
+        let LostFields { agent, at, cause, evidence, exit_status, lived, signal, unknown } =
             Deserialize::deserialize(deserializer)?;
         let (Some(at), Some(cause)) = (at, cause) else {
             return Err(serde::de::Error::custom("a loss needs its time and its cause"));
         };
-        Ok(Self { at, cause, exit_status, signal, evidence, unknown })
+        Ok(Self { at, cause, exit_status, signal, evidence, agent, lived, unknown })
     }
 }
 
 impl Serialize for Lost {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         print_object!(serializer, self.unknown, {
+            agent: self.agent.as_ref(),
             at: self.at,
             cause: self.cause,
             evidence: self.evidence.as_str(),
             exit_status: self.exit_status,
+            lived: self.lived,
             signal: self.signal,
         })
     }
+}
+
+/// That an agent came back from a loss.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recovered {
+    /// When.
+    pub at: Stamp,
+    /// What had taken it.
+    pub cause: LossCause,
 }
 
 /// A moment on the clock that runs through suspend and that nobody can set, within one boot.
@@ -265,6 +282,8 @@ pub struct Ours {
     pub origin: Option<Origin>,
     /// What is done about its loss, where the user wants it otherwise than for the others.
     pub recover: Option<Policy>,
+    /// Its return from its last loss, while it lives since then.
+    pub recovered: Option<Recovered>,
     /// A UUID per launch.
     pub runtime_id: Option<String>,
     /// The epoch the location belongs to, or last belonged to.
@@ -302,6 +321,7 @@ impl Ours {
             host,
             origin,
             recover,
+            recovered,
             runtime_id,
             server,
             title,
@@ -322,6 +342,7 @@ impl Ours {
         fill(&mut self.host, host, replace);
         fill(&mut self.origin, origin, replace);
         fill(&mut self.recover, recover, replace);
+        fill(&mut self.recovered, recovered, replace);
         fill(&mut self.runtime_id, runtime_id, replace);
         fill(&mut self.server, server, replace);
         fill(&mut self.title, title, replace);

@@ -115,6 +115,8 @@ fn everything_of_ours_goes_both_ways() {
             exit_status: Some(1),
             signal: Some(11),
             evidence: "killed".into(),
+            agent: Some(ProcessId::new(6, "60")),
+            lived: Some(5),
             unknown: Unknown::default(),
         })),
     };
@@ -137,6 +139,7 @@ fn everything_of_ours_goes_both_ways() {
         host: Some(Host::Shell { argv: vec!["bash".into()], cwd: "/r".into() }),
         origin: Some(Origin::Hook),
         recover: Some(Policy::Offer),
+        recovered: Some(Recovered { at: Stamp::from_unix(4), cause: LossCause::Reboot }),
         runtime_id: Some("u".into()),
         server: Some(epoch()),
         title: Some("t".into()),
@@ -323,6 +326,8 @@ fn as_stopped_before_this_boot(records: &Records) -> Records {
                 exit_status: None,
                 signal: None,
                 evidence: String::new(),
+                agent: None,
+                lived: None,
                 unknown: Unknown::default(),
             }));
         }

@@ -2,8 +2,8 @@
 //!
 //! Taken by event, never by looking again and again: when the provider's hook says that a turn ended or that the agent needs an
 //! answer, and while output flows, at most once in [`APART`]. tmux tells of output by windows and spans of time
-//! ([`crate::world::mark::FLOW`]): the first output of a span is told and the later ones are not, so each telling is followed
-//! by one more capture once the span is over; then nothing is due. One capture is under way at a time.
+//! ([`crate::world::mark::FLOW`]): the first output of a span is told and the later ones are not, so there is one more capture
+//! once the span is over; then nothing is due. One capture is under way at a time.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -37,11 +37,11 @@ struct Schedule {
 }
 
 impl Schedule {
-    /// There was output.
-    fn flows(&mut self, now: Duration) {
+    /// There was output in a span of time that is over then, if it is not over yet.
+    fn flows(&mut self, now: Duration, over: Option<Duration>) {
         let soonest = self.last.map_or(now, |last| now.max(last + APART));
         self.due = Some(self.due.map_or(soonest, |due| due.min(soonest)));
-        self.tail = Some(now + APART);
+        self.tail = over;
     }
 
     /// The agent came to rest: what it shows now is what matters.
@@ -61,24 +61,23 @@ impl Supervisor {
     /// tmux told in which windows there was output.
     pub(super) fn flowed(&mut self, now: Now, socket: &Path, windows: &[(WindowId, u64)]) {
         let Some(up) = self.servers.get_mut(socket).and_then(super::Server::up_mut) else { return };
-        let changed: Vec<WindowId> = windows
+        let changed: BTreeMap<WindowId, u64> = windows
             .iter()
             .filter(|(window, span)| up.flow.insert(*window, *span) != Some(*span))
-            .map(|(window, _)| *window)
+            .copied()
             .collect();
         let Some(up) = self.servers.get(socket).and_then(super::Server::up) else { return };
-        let here: Vec<RecordId> = self
+        let here: Vec<(RecordId, u64)> = self
             .records()
             .filter(|record| record.state.name() == StateName::Live)
             .filter(|record| {
                 record.ait.server.as_ref().is_some_and(|epoch| epoch.process() == up.identity.process)
             })
             .filter_map(|record| Some((record.id, up.world.pane(PaneId(record.location.pane_id()?.0))?)))
-            .filter(|(_, row)| changed.contains(&row.window))
-            .map(|(id, _)| id)
+            .filter_map(|(id, row)| Some((id, *changed.get(&row.window)?)))
             .collect();
-        for id in here {
-            self.checkpoints.of.entry(id).or_default().flows(now.mono);
+        for (id, span) in here {
+            self.checkpoints.of.entry(id).or_default().flows(now.mono, over(now, span));
         }
     }
 
@@ -120,7 +119,7 @@ impl Supervisor {
                 && self.seen(record).is_some()
         });
         if let Some(record) = new {
-            self.checkpoints.of.entry(record.id).or_default().flows(now.mono);
+            self.checkpoints.of.entry(record.id).or_default().flows(now.mono, None);
         }
         let due = self.checkpoints.of.iter().filter_map(|(id, schedule)| Some((schedule.due?, *id)));
         let mut due: Vec<_> = due.filter(|(due, _)| *due <= now.mono).collect();
@@ -158,13 +157,22 @@ impl Supervisor {
     }
 }
 
+/// When that span of time is over, if it is not yet; tmux counts by the wall clock, in whole seconds.
+fn over(now: Now, span: u64) -> Option<Duration> {
+    let end = span.saturating_add(1).checked_mul(FLOW_SPAN)? + 1;
+    let left =
+        end.checked_sub(u64::try_from(now.utc).ok()?).filter(|left| (1..=FLOW_SPAN + 1).contains(left))?;
+    Some(now.mono + Duration::from_secs(left))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// The moments, in seconds, at which a screen is kept when these things happen: `o` output told, `r` at rest.
+    /// The moments, in seconds, at which a screen is kept when these things happen: `o` first output of a span of thirty
+    /// seconds told, `r` at rest.
     fn kept(story: &[(u32, char)], until: u32) -> Vec<u32> {
         let mut schedule = Schedule::default();
         let mut kept = Vec::new();
@@ -172,7 +180,7 @@ mod tests {
             let now = SECOND * second;
             for (_, what) in story.iter().filter(|(at, _)| *at == second) {
                 match what {
-                    'o' => schedule.flows(now),
+                    'o' => schedule.flows(now, Some(SECOND * (second / 30 * 30 + 31))),
                     _ => schedule.rests(now),
                 }
             }
@@ -185,20 +193,28 @@ mod tests {
     }
 
     #[test]
-    fn one_burst_is_kept_at_its_begin_and_once_it_is_over() {
+    fn one_burst_is_kept_at_its_begin_and_once_its_span_is_over() {
         assert_eq!(kept(&[(5, 'o')], 200), [5, 35]);
+        assert_eq!(kept(&[(29, 'o')], 200), [29, 59]);
     }
 
     #[test]
     fn steady_output_is_kept_every_thirty_seconds_and_once_more() {
-        assert_eq!(kept(&[(0, 'o'), (30, 'o'), (60, 'o')], 300), [0, 30, 60, 90]);
-        // the first span is cut short by the clock's own spans
-        assert_eq!(kept(&[(0, 'o'), (7, 'o'), (37, 'o')], 300), [0, 30, 60, 90]);
+        assert_eq!(kept(&[(0, 'o'), (30, 'o'), (60, 'o')], 300), [0, 30, 60, 91]);
     }
 
     #[test]
     fn an_agent_that_comes_to_rest_is_kept_at_once() {
         assert_eq!(kept(&[(0, 'o'), (3, 'r'), (4, 'r')], 300), [0, 3, 4, 34]);
         assert_eq!(kept(&[(9, 'r')], 300), [9]);
+    }
+
+    #[test]
+    fn a_span_is_over_by_the_wall_clock() {
+        let now = Now { mono: SECOND * 7, utc: 3_001 };
+        assert_eq!(over(now, 100), Some(SECOND * (7 + 30)));
+        assert_eq!(over(now, 99), None, "long over");
+        assert_eq!(over(now, 1000), None, "a clock that was set back");
+        assert_eq!(over(now, u64::MAX), None);
     }
 }

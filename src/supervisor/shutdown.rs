@@ -55,6 +55,8 @@ pub(super) fn claimed(
                 exit_status: None,
                 signal: None,
                 evidence: format!("it ended as the boot ended: {}", end.evidence),
+                agent: end.record.agent_process(),
+                lived: None,
                 unknown: Default::default(),
             };
             let verb =

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use rustix::process::Signal;
 
@@ -29,6 +29,7 @@ fn an_idle_supervisor_sleeps_in_the_kernel() {
     supervisor.attached(&tmux);
     supervisor.watching(&tmux, 50);
     supervisor.settled(&tmux);
+    checkpointed(&home);
     let watcher = supervisor.process();
     let resident = watcher.resident().unwrap();
     println!("resident: {resident} bytes");
@@ -49,6 +50,20 @@ fn an_idle_supervisor_sleeps_in_the_kernel() {
     assert_eq!(seen, [""; 0], "system calls in 60 s");
     assert_eq!(watcher.resident().map(|now| now <= RESIDENT), Some(true));
     assert!(watched.iter().all(|process| process.alive()));
+}
+
+/// Waits until the screen of every agent was kept once more after the half minute of its last output: then none is due.
+fn checkpointed(home: &Home) {
+    let half_minute = |at: SystemTime| at.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs() / 30;
+    let last = half_minute(SystemTime::now());
+    let ids: Vec<String> = home.records().iter().map(|r| r["id"].as_str().unwrap().to_owned()).collect();
+    wait_until("the last checkpoints", Duration::from_secs(120), || {
+        let kept = |id: &String| {
+            let path = home.home().join(".local/state/ait/checkpoints").join(id).join("capture.txt");
+            fs::metadata(path).is_ok_and(|meta| half_minute(meta.modified().unwrap()) > last)
+        };
+        ids.iter().all(kept).then_some(())
+    });
 }
 
 /// The system calls that `watched` finish within `span`; the one each thread sleeps in is not among them.
