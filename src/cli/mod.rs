@@ -13,6 +13,7 @@ mod ask;
 mod coordinate;
 mod demo;
 mod demo_agent;
+mod discover;
 mod doctor;
 mod drop;
 mod exec;
@@ -70,6 +71,7 @@ enum Command {
     Adopt(adopt::Args),
     Freeze(freeze::Args),
     Drop(drop::Args),
+    Discover(discover::Args),
     Frozenagent(frozenagent::Args),
     /// Show the main job on a private tmux server; leaves nothing behind
     Demo(demo::Args),
@@ -105,6 +107,7 @@ impl Command {
             Self::Freeze(args) => freeze::run(args),
             Self::Drop(args) => drop::run(args),
             Self::Coordinate(args) => coordinate::run(args),
+            Self::Discover(args) => discover::run(args),
             Self::Frozenagent(args) => frozenagent::run(args),
             Self::Demo(args) => demo::run(args),
             Self::DemoAgent(args) => demo_agent::run(args),

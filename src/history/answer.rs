@@ -38,11 +38,13 @@ pub enum Located {
         files_under_cwd: bool,
         /// The folder it is filed under: where to resume it.
         cwd: Option<PathBuf>,
+        /// The id it goes by now, where the provider gave it another (Hermes, when it condenses a conversation).
+        now_id: Option<String>,
     },
     /// Several files say they are it, and nothing tells which one a resume would take.
     Ambiguous {
         /// All of them.
-        candidates: Vec<PathBuf>,
+        candidates: Vec<Candidate>,
     },
     /// The store was read, and it is not there.
     Missing {
@@ -54,6 +56,15 @@ pub enum Located {
         /// What stood in the way.
         why: Doubt,
     },
+}
+
+/// One of several that may be meant.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Candidate {
+    /// Its session id.
+    pub id: String,
+    /// The file that holds it, links resolved.
+    pub path: PathBuf,
 }
 
 /// Which conversation fits a folder and a time.
@@ -148,7 +159,7 @@ pub enum Doubt {
         /// What is wrong with it.
         why: String,
     },
-    /// The database could not be read whole while its owner writes to it.
+    /// The database could not be read: it is broken, or its owner wrote to it all the while.
     #[error("cannot read the database {}: {why}", path.display())]
     Database {
         /// Which.
@@ -190,6 +201,19 @@ impl Located {
     /// A look-up's answer: a doubt is an answer too.
     pub(super) fn of(looked: Looked) -> Self {
         looked.unwrap_or_else(|why| Self::Unknown { why })
+    }
+
+    /// There, under the id that was asked for.
+    pub(super) fn present(path: PathBuf, files_under_cwd: bool, cwd: Option<PathBuf>) -> Looked {
+        Ok(Self::Present { path, files_under_cwd, cwd, now_id: None })
+    }
+
+    /// Several files for one id.
+    pub(super) fn ambiguous(id: &str, paths: impl IntoIterator<Item = PathBuf>) -> Looked {
+        let mut candidates: Vec<Candidate> =
+            paths.into_iter().map(|path| Candidate { id: id.to_owned(), path }).collect();
+        candidates.sort();
+        Ok(Self::Ambiguous { candidates })
     }
 
     /// Not there.

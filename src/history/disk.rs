@@ -21,6 +21,9 @@ pub(super) const LINE_LIMIT: usize = 4 << 20;
 /// What is read of one file to find out what it is, in bytes.
 pub(super) const SCAN_LIMIT: u64 = 64 << 20;
 
+/// The largest database that is copied to be read, in bytes.
+pub(super) const LIMIT_OF_A_COPY: u64 = 4 << 30;
+
 /// What a question cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cost {
@@ -96,6 +99,11 @@ impl<'d> Shelf<'d> {
         &self.real
     }
 
+    /// The reader it counts on.
+    pub(super) fn disk(&self) -> &'d Disk {
+        self.disk
+    }
+
     /// Where `below` really lies; `None` when there is nothing.
     fn inside(&self, below: &Path) -> Result<Option<PathBuf>, Doubt> {
         let path = self.real.join(below);
@@ -154,10 +162,15 @@ impl<'d> Shelf<'d> {
 
     /// Whether a regular file lies there, without opening it.
     pub(super) fn holds(&self, below: impl AsRef<Path>) -> Result<bool, Doubt> {
-        let Some(path) = self.inside(below.as_ref())? else { return Ok(false) };
+        Ok(self.real_file(below.as_ref())?.is_some())
+    }
+
+    /// Where a regular file really lies, without opening it.
+    pub(super) fn real_file(&self, below: &Path) -> Result<Option<PathBuf>, Doubt> {
+        let Some(path) = self.inside(below)? else { return Ok(None) };
         match path.symlink_metadata() {
-            Ok(facts) => Ok(facts.is_file()),
-            Err(wrong) => absent::<()>(&path, &wrong).map(|_| false),
+            Ok(facts) => Ok(facts.is_file().then_some(path)),
+            Err(wrong) => absent(&path, &wrong),
         }
     }
 }
@@ -189,6 +202,12 @@ impl<'d> Page<'d> {
             Ok(_) if bytes.len() > LINE_LIMIT => Err(Doubt::TooMuch { path }),
             Ok(_) => Ok(bytes),
         }
+    }
+
+    /// Writes all of it to `to`; false when it is longer than `limit`.
+    pub(super) fn copy(self, to: &mut impl io::Write, limit: u64) -> io::Result<bool> {
+        let mut source = Counted { disk: self.disk, inner: self.file }.take(limit + 1);
+        Ok(io::copy(&mut source, to)? <= limit)
     }
 
     /// Line by line; a file whose name ends in `.zst` is unpacked on the way.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::Doubt;
 
 /// An agent's environment, as far as it is known.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Environment {
     variables: BTreeMap<String, String>,
 }

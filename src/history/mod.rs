@@ -9,9 +9,18 @@
 mod answer;
 mod claude;
 mod codex;
+mod copilot;
+mod database;
 mod disk;
 mod environment;
+mod gemini;
+mod hermes;
+mod memory;
+mod opencode;
 mod opened;
+mod pi;
+mod qwen;
+mod slug;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -21,17 +30,39 @@ use jiff::Timestamp;
 use crate::provider::Provider;
 use crate::record::ProcessId;
 
-pub use answer::{Conversation, Discovered, Doubt, Found, Located, Miss};
+pub use answer::{Candidate, Conversation, Discovered, Doubt, Found, Located, Miss};
 pub use claude::{Registry, Status};
 pub use disk::Cost;
 use disk::Disk;
 pub use environment::Environment;
+pub use memory::{Memory, RETRY};
 
 /// Length of a session id.
 const ID_LIMIT: usize = 512;
 
+/// How a provider's store is read.
+struct Format {
+    provider: Provider,
+    locate: fn(&Disk, &str, &Path, &Environment) -> answer::Looked,
+    discover: fn(&Disk, Option<&Path>, &Environment, &mut Vec<Doubt>) -> Result<Vec<Conversation>, Doubt>,
+}
+
 /// The providers whose stores are known.
-pub const KNOWN: &[Provider] = &[Provider::Claude, Provider::Codex];
+const FORMATS: &[Format] = &[
+    Format { provider: Provider::Claude, locate: claude::locate, discover: claude::discover },
+    Format { provider: Provider::Codex, locate: codex::locate, discover: codex::discover },
+    Format { provider: Provider::Hermes, locate: hermes::locate, discover: hermes::discover },
+    Format { provider: Provider::Gemini, locate: gemini::locate, discover: gemini::discover },
+    Format { provider: Provider::OpenCode, locate: opencode::locate, discover: opencode::discover },
+    Format { provider: Provider::Copilot, locate: copilot::locate, discover: copilot::discover },
+    Format { provider: Provider::Qwen, locate: qwen::locate, discover: qwen::discover },
+    Format { provider: Provider::Pi, locate: pi::locate, discover: pi::discover },
+];
+
+/// The providers whose stores are known.
+pub fn known() -> impl Iterator<Item = Provider> {
+    FORMATS.iter().map(|format| format.provider)
+}
 
 /// Where the conversation `session_id` of the provider `kind` is, for an agent that worked in `cwd` with the environment
 /// `env`. Providers without a known store are [`Doubt::NoRule`].
@@ -42,11 +73,12 @@ pub fn locate(kind: &str, session_id: &str, cwd: &Path, env: &Environment) -> Lo
 /// The same, and what it cost.
 pub fn counted(kind: &str, session_id: &str, cwd: &Path, env: &Environment) -> (Located, Cost) {
     let disk = Disk::default();
-    let located = match Provider::named(kind) {
+    let provider = Provider::named(kind);
+    let format = FORMATS.iter().find(|format| Some(format.provider) == provider);
+    let located = match format {
         _ if !is_id(session_id) => Located::Missing { why: Miss::BadId },
-        Some(Provider::Claude) => Located::of(claude::locate(&disk, session_id, cwd, env)),
-        Some(Provider::Codex) => Located::of(codex::locate(&disk, session_id, cwd, env)),
-        Some(_) | None => Located::Unknown { why: Doubt::NoRule { kind: kind.to_owned() } },
+        Some(format) => Located::of((format.locate)(&disk, session_id, cwd, env)),
+        None => Located::Unknown { why: Doubt::NoRule { kind: kind.to_owned() } },
     };
     (located, disk.cost())
 }
@@ -76,14 +108,8 @@ pub fn opened_by(pid: i32) -> Option<String> {
 pub fn discover(provider: Option<Provider>, cwd: Option<&Path>, env: &Environment) -> Discovered {
     let disk = Disk::default();
     let mut all = Discovered::default();
-    for known in KNOWN.iter().filter(|known| provider.is_none_or(|asked| asked == **known)) {
-        let doubts = &mut all.doubts;
-        let found = match known {
-            Provider::Claude => claude::discover(&disk, cwd, env, doubts),
-            Provider::Codex => codex::discover(&disk, cwd, env, doubts),
-            _ => Ok(Vec::new()),
-        };
-        match found {
+    for format in FORMATS.iter().filter(|format| provider.is_none_or(|asked| asked == format.provider)) {
+        match (format.discover)(&disk, cwd, env, &mut all.doubts) {
             Ok(found) => all.conversations.extend(found),
             Err(doubt) => all.doubts.push(doubt),
         }
@@ -105,7 +131,7 @@ pub struct Wanted<'a> {
 
 /// The conversation that fits; several are said to be several.
 pub fn search(provider: Provider, wanted: &Wanted<'_>, env: &Environment) -> Found {
-    if !KNOWN.contains(&provider) {
+    if !known().any(|known| known == provider) {
         return Found::Unknown(Doubt::NoRule { kind: provider.name().to_owned() });
     }
     let Discovered { conversations, doubts } = discover(Some(provider), Some(wanted.cwd), env);

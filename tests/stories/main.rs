@@ -21,6 +21,7 @@ mod demo;
 mod doctor;
 mod exec;
 mod fake;
+mod history;
 mod house;
 mod idle;
 mod losses;

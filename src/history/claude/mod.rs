@@ -5,7 +5,6 @@
 //! Beside a conversation lies its side folder (`<id>/subagents/…`), which holds none of its own.
 
 mod registry;
-mod slug;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -16,6 +15,7 @@ use serde_json::{Map, Value};
 use super::answer::{Looked, same_folder};
 use super::disk::{Disk, Entry, Kind, Shelf};
 use super::environment::Environment;
+use super::slug;
 use super::{Conversation, Doubt, Located, Miss};
 use crate::provider::Provider;
 
@@ -70,27 +70,22 @@ pub(super) fn locate(disk: &Disk, id: &str, cwd: &Path, env: &Environment) -> Lo
     match (read.as_slice(), held.doubt) {
         ([], Some(why)) => Err(why),
         ([], None) => Located::missing(Miss::NoConversation),
-        ([(file, head)], _) => Ok(answer(&shelf, file, head, cwd, &near)),
-        (many, _) => Ok(Located::Ambiguous {
-            candidates: many.iter().map(|(file, _)| shelf.path().join(file)).collect(),
-        }),
+        ([(file, head)], _) => answer(file, head, cwd, &near),
+        (many, _) => Located::ambiguous(id, many.iter().map(|(_, head)| head.file.clone())),
     }
 }
 
-fn answer(shelf: &Shelf<'_>, file: &Path, head: &Head, cwd: &Path, near: &[String]) -> Located {
+fn answer(file: &Path, head: &Head, cwd: &Path, near: &[String]) -> Looked {
     if head.side {
-        return Located::Missing { why: Miss::SubSession };
+        return Located::missing(Miss::SubSession);
     }
     if !head.turn {
-        return Located::Missing { why: Miss::NoTurn };
+        return Located::missing(Miss::NoTurn);
     }
     let folder = file.parent().and_then(Path::to_str).unwrap_or_default();
     let confirmed = head.home.as_deref().is_some_and(|home| same_folder(home, cwd));
-    Located::Present {
-        path: shelf.path().join(file),
-        files_under_cwd: confirmed && near.iter().any(|name| name == folder),
-        cwd: head.home.clone(),
-    }
+    let files = confirmed && near.iter().any(|name| name == folder);
+    Located::present(head.file.clone(), files, head.home.clone())
 }
 
 /// All conversations, or those filed under `cwd`.
@@ -190,12 +185,12 @@ fn folders_of(shelf: &Shelf<'_>, cwd: &Path, env: &Environment) -> Result<Vec<St
     let mut folders: Vec<String> = Vec::new();
     for path in [real.as_path(), cwd] {
         let Some(path) = path.to_str() else { continue };
-        let name = slug::slug(path);
+        let name = slug::claude(path);
         if !folders.contains(&name) {
             folders.push(name);
         }
         // another version hashed otherwise; what is inside decides
-        if let Some(prefix) = slug::long_prefix(path) {
+        if let Some(prefix) = slug::claude_long(path) {
             let all = shelf.list("")?.unwrap_or_default();
             for entry in all.into_iter().filter(|entry| is_folder(entry) && entry.name.starts_with(&prefix)) {
                 if !folders.contains(&entry.name) {
@@ -277,7 +272,7 @@ fn head(shelf: &Shelf<'_>, file: &Path) -> Result<Head, Doubt> {
 
 /// Whether a folder's name is that of a path, by this version's rule or another's.
 fn names(folder: &str, path: &str) -> bool {
-    slug::slug(path) == folder || slug::long_prefix(path).is_some_and(|prefix| folder.starts_with(&prefix))
+    slug::claude(path) == folder || slug::claude_long(path).is_some_and(|prefix| folder.starts_with(&prefix))
 }
 
 fn relocated(line: &Map<String, Value>) -> Option<&str> {

@@ -4,7 +4,9 @@
 //! put aside into `archived_sessions/`. A resume finds an id from any folder. A sub-agent's rollout is no conversation.
 
 mod head;
+mod index;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -33,7 +35,10 @@ pub(super) fn locate(disk: &Disk, id: &str, _cwd: &Path, env: &Environment) -> L
     let mut any = false;
     if let Some(shelf) = disk.shelf(&home.join("sessions"))? {
         any = true;
-        if let Some(file) = by_day(&shelf, id, &mut doubt).or_else(|| by_name(&shelf, id, &mut doubt)) {
+        let file = by_day(&shelf, id, &mut doubt)
+            .or_else(|| by_index(&shelf, id, env, &mut doubt))
+            .or_else(|| by_name(&shelf, id, &mut doubt));
+        if let Some(file) = file {
             return present(&shelf, &file, id);
         }
     }
@@ -58,7 +63,7 @@ fn present(shelf: &Shelf<'_>, file: &Path, id: &str) -> Looked {
     if head.sub_agent {
         return Located::missing(Miss::SubSession);
     }
-    Ok(Located::Present { path: head.file, files_under_cwd: true, cwd: head.cwd })
+    Located::present(head.file, true, head.cwd)
 }
 
 /// An id of version 7 carries its own time: the days around it are looked at first.
@@ -70,6 +75,28 @@ fn by_day(shelf: &Shelf<'_>, id: &str, doubt: &mut Option<Doubt>) -> Option<Path
     // the folder is of the local day, which may be the one before or after
     let days = [Some(day), day.yesterday().ok(), day.tomorrow().ok()];
     days.into_iter().flatten().find_map(|day| in_folder(shelf, &folder(day), id, doubt))
+}
+
+/// The file that the index names, if it is in the tree and still there.
+fn by_index(shelf: &Shelf<'_>, id: &str, env: &Environment, doubt: &mut Option<Doubt>) -> Option<PathBuf> {
+    let row = match index::row(shelf.disk(), id, env) {
+        Ok(row) => row?,
+        Err(why) => {
+            // the tree itself is still to be looked through
+            tracing::debug!(%why, "the index of Codex");
+            return None;
+        }
+    };
+    // a home that is a link is written down either way
+    let real = row.file.canonicalize().ok()?;
+    let Ok(below) = real.strip_prefix(shelf.path()) else {
+        let archived = real.components().any(|part| part.as_os_str() == "archived_sessions");
+        if !archived {
+            doubt.get_or_insert(Doubt::LeadsOut { path: row.file });
+        }
+        return None;
+    };
+    Some(below.to_owned())
 }
 
 fn folder(day: Date) -> PathBuf {
@@ -175,13 +202,17 @@ pub(super) fn discover(
         &mut doubt,
     );
     doubts.extend(doubt);
+    let titles = index::titles(disk, env).unwrap_or_else(|why| {
+        doubts.push(why);
+        Default::default()
+    });
     let mut all = Vec::new();
     for file in files {
         match head(&shelf, &file) {
             Ok(Some(head)) if !head.sub_agent => {
                 let here = |cwd| head.cwd.as_deref().is_some_and(|own| same_folder(own, cwd));
                 if cwd.is_none_or(here) {
-                    all.extend(conversation(&file, head));
+                    all.extend(conversation(&file, head, &titles));
                 }
             }
             Ok(_) => {}
@@ -191,15 +222,16 @@ pub(super) fn discover(
     Ok(all)
 }
 
-fn conversation(file: &Path, head: Head) -> Option<Conversation> {
+fn conversation(file: &Path, head: Head, titles: &BTreeMap<String, String>) -> Option<Conversation> {
     let named = file.file_name().and_then(|name| name.to_str()).and_then(id_in);
+    let id = head.id.or_else(|| named.map(str::to_owned))?;
     Some(Conversation {
         provider: Provider::Codex,
-        id: head.id.or_else(|| named.map(str::to_owned))?,
+        title: titles.get(&id).cloned(),
+        id,
         cwd: head.cwd,
         started: head.started,
         changed: head.changed,
         file: head.file,
-        title: None,
     })
 }
