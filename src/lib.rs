@@ -28,6 +28,11 @@ pub mod driver;
     reason = "reads the providers' stores and the environment it is told to"
 )]
 pub mod history;
+#[expect(
+    clippy::disallowed_methods,
+    reason = "reads what providers tell and the user's settings, and the clock"
+)]
+pub mod hooks;
 #[expect(clippy::disallowed_methods, reason = "acts on panes, processes and the store")]
 pub mod lifecycle;
 #[expect(clippy::disallowed_methods, reason = "asks the kernel about processes and boots")]

@@ -21,6 +21,7 @@ mod failure;
 mod freeze;
 mod frozenagent;
 mod hold;
+mod hook;
 mod print;
 mod program;
 mod progress;
@@ -88,6 +89,8 @@ enum Command {
     /// An operation of several steps, in a session of its own
     #[command(hide = true)]
     Coordinate(coordinate::Args),
+    #[command(hide = true)]
+    Hook(hook::Args),
     /// The pane of the hidden session `_ait`
     #[command(hide = true)]
     Hold(hold::Args),
@@ -113,6 +116,7 @@ impl Command {
             Self::DemoAgent(args) => demo_agent::run(args),
             Self::Exec(args) => exec::run(args),
             Self::Hold(args) => hold::run(args),
+            Self::Hook(args) => hook::run(args),
             Self::Supervise(args) => supervise::run(args),
             Self::Record(args) => record::run(args),
             Self::Store(args) => store::run(args),
@@ -130,6 +134,13 @@ pub fn main() -> ExitCode {
             Ok(exit) => exit.into(),
             Err(failure) => failure.report().into(),
         };
+    }
+    if let Some(heard) = hook::heard(&arguments) {
+        if let Some(args) = heard {
+            // nothing of it reaches the agent that waits for it
+            let _ = hook::run(args);
+        }
+        return Exit::OK.into();
     }
     let parsed = match Ait::try_parse_from(&arguments) {
         Ok(parsed) => parsed,

@@ -128,7 +128,8 @@ fn with_screen(store: &Store, (id, verb): &Step) -> Step {
             | Verb::Drop { .. }
             | Verb::FillTask { .. }
             | Verb::Follow(_)
-            | Verb::Enrich { .. } => {}
+            | Verb::Enrich { .. }
+            | Verb::Bind(_) => {}
         }
     }
     (*id, verb)

@@ -339,6 +339,21 @@ pub async fn stamp(
     process: Option<i32>,
     record: RecordId,
 ) -> Result<(), String> {
+    mark(server, epoch, pane, process, PaneOption::Record, &record.to_string()).await
+}
+
+/// Sets one of our options on a pane, guarded as [`stamp`] is.
+///
+/// # Errors
+/// Why it is not set, as a lower-case fragment.
+pub async fn mark(
+    server: &OneShot,
+    epoch: &ServerEpoch,
+    pane: PaneId,
+    process: Option<i32>,
+    option: PaneOption,
+    text: &str,
+) -> Result<(), String> {
     let started_at = epoch.started_at.ok_or("the server does not say when it started")?;
     let id = tmux_control::PaneId(pane.0);
     let guard = Guard::new(id, Epoch { pid: epoch.pid, started_at });
@@ -347,7 +362,7 @@ pub async fn stamp(
         None => guard,
     };
     let token = Token::random().map_err(|wrong| wrong.to_string())?;
-    let act = guarded::set(guard, PaneOption::Record, &record.to_string(), token);
+    let act = guarded::set(guard, option, text, token);
     let outcome = act.map_err(|wrong| wrong.to_string())?.run(server).await;
     match outcome.map_err(|wrong| wrong.to_string())? {
         guarded::Outcome::Done => {}
@@ -357,7 +372,7 @@ pub async fn stamp(
     }
     // the proof was read; it has no further use on the pane
     let pane = pane.to_string();
-    let option = PaneOption::RespawnToken.name();
-    let forgotten = server.run(["set-option", "-p", "-u", "-q", "-t", pane.as_str(), option]).await;
+    let token = PaneOption::RespawnToken.name();
+    let forgotten = server.run(["set-option", "-p", "-u", "-q", "-t", pane.as_str(), token]).await;
     forgotten.map(drop).map_err(|wrong| wrong.to_string())
 }

@@ -65,7 +65,8 @@ fn stays(own: &Facts, agent: &Facts, table: &Table) -> Option<Facts> {
     })
 }
 
-fn recognised(facts: &Facts) -> Option<Provider> {
+/// The provider a process is an agent of, if it is one.
+pub(crate) fn recognised(facts: &Facts) -> Option<Provider> {
     provider::recognise(Program { exe: &exe(facts), argv: &facts.argv })
 }
 

@@ -2,11 +2,12 @@
 //! verb does is below it. Nothing else in the program assigns a state.
 
 use super::guard::{agent_liveness, claim, is_epoch_over, is_lease_free, is_other_boot, with_start};
+use super::report::is_same;
 use super::resolve::Place;
 use super::{
-    Capture, Captures, Change, Desired, Facts, Farewell, Follow, Liveness, Location, LossCause, Lost, Nonce,
-    Outcome, Record, RecordId, Recovered, Refused, RestoreMode, Restores, RetireReason, Stamp, State,
-    StateName, Upsert, Verb, VerbName,
+    Bind, Capture, Captures, Change, Desired, Facts, Farewell, Follow, Host, Liveness, Location, LossCause,
+    Lost, Nonce, Outcome, Record, RecordId, Recovered, Refused, RestoreMode, Restores, RetireReason, Stamp,
+    State, StateName, Upsert, Verb, VerbName,
 };
 
 /// What stands for a window's name that tmux left empty: the file's format has no empty name.
@@ -49,7 +50,8 @@ pub fn apply(
             | Verb::Drop { .. }
             | Verb::FillTask { .. }
             | Verb::Follow(_)
-            | Verb::Enrich { .. } => Err(Refused::NoSuchRecord(place.id)),
+            | Verb::Enrich { .. }
+            | Verb::Bind(_) => Err(Refused::NoSuchRecord(place.id)),
         };
     };
     if !legal(record.state.name(), verb) {
@@ -232,6 +234,10 @@ pub fn apply(
             record.ait.merge(ours, *replace);
             Outcome::Enriched
         }
+        Verb::Bind(bind) => {
+            take_conversation(&mut record, verb, bind)?;
+            Outcome::Bound
+        }
     };
     Ok(Change::kept(record, outcome))
 }
@@ -258,6 +264,11 @@ pub fn legal(state: StateName, verb: &Verb) -> bool {
         Verb::FreezeBegin { .. } | Verb::Lose { .. } | Verb::End { .. } => match state {
             Live => true,
             Freezing | Frozen | Restoring | Aborting => false,
+        },
+        // what is being restored is told by its own acknowledgement
+        Verb::Bind(_) => match state {
+            Live | Freezing | Frozen => true,
+            Restoring | Aborting => false,
         },
         Verb::FreezeCommit { .. } | Verb::FreezeAbort { .. } => match state {
             Freezing => true,
@@ -545,6 +556,44 @@ fn follow_pane(record: &mut Record, verb: &Verb, follow: &Follow, place: &Place)
             field.clone_from(seen);
         }
     }
+    Ok(())
+}
+
+/// Conversations an agent had before that are remembered.
+const EARLIER: usize = 16;
+
+/// The agent's own word on its conversation. The one before is kept by its id.
+fn take_conversation(record: &mut Record, verb: &Verb, bind: &Bind) -> Result<(), Refused> {
+    let proven = match (record.agent_process(), &record.location) {
+        (Some(agent), _) => bind.line.iter().any(|process| is_same(process, &agent)),
+        (None, Location::Pane { process, .. }) => {
+            let own = process.clone();
+            bind.line.iter().any(|process| is_same(process, &own))
+        }
+        (None, Location::Gone) => record.ait.generation == bind.generation,
+    };
+    let frozen = matches!(record.state, State::Frozen { .. });
+    if !proven && !(frozen && record.ait.generation == bind.generation) {
+        return Err(no_evidence(record, verb, "other_process"));
+    }
+    if matches!(record.ait.host, Some(Host::Shell { .. })) && !frozen && record.ait.agent.is_none() {
+        record.ait.agent = Some(bind.agent.clone());
+    }
+    if record.codeagent_session_id != bind.session_id {
+        let before = std::mem::replace(&mut record.codeagent_session_id, bind.session_id.clone());
+        record.transcript_path.clear();
+        let earlier = record.ait.earlier.get_or_insert_default();
+        earlier.retain(|id| *id != bind.session_id && *id != before);
+        if !before.is_empty() {
+            earlier.push(before);
+        }
+        let surplus = earlier.len().saturating_sub(EARLIER);
+        earlier.drain(..surplus);
+        if earlier.is_empty() {
+            record.ait.earlier = None;
+        }
+    }
+    replace_if_said(&mut record.transcript_path, &bind.transcript);
     Ok(())
 }
 

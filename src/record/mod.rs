@@ -17,6 +17,7 @@ mod json;
 mod ours;
 pub mod read;
 mod records;
+pub mod report;
 mod resolve;
 mod shape;
 mod verb;
@@ -30,7 +31,7 @@ pub use records::{Done, Records, Step, VERSION};
 pub use resolve::{Meant, Place, resolve};
 pub use shape::{Capture, Lease, Location, Record, RestoreMode, Restores, State, StateName};
 pub use verb::{
-    Captures, Change, Facts, Farewell, Follow, Outcome, Refused, RetireReason, Upsert, Verb, VerbName,
+    Bind, Captures, Change, Facts, Farewell, Follow, Outcome, Refused, RetireReason, Upsert, Verb, VerbName,
     kind_of,
 };
 

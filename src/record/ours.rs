@@ -272,6 +272,8 @@ pub struct Ours {
     pub cwd: Option<String>,
     /// What the user wants of it.
     pub desired: Option<Desired>,
+    /// Session ids of conversations it had before, the oldest first; at most 16.
+    pub earlier: Option<Vec<String>>,
     /// The environment to launch it with again; never a secret.
     pub env: Option<BTreeMap<String, String>>,
     /// Launches so far.
@@ -316,6 +318,7 @@ impl Ours {
             checkpoint_at,
             cwd,
             desired,
+            earlier,
             env,
             generation,
             host,
@@ -337,6 +340,7 @@ impl Ours {
         fill(&mut self.checkpoint_at, checkpoint_at, replace);
         fill(&mut self.cwd, cwd, replace);
         fill(&mut self.desired, desired, replace);
+        fill(&mut self.earlier, earlier, replace);
         fill(&mut self.env, env, replace);
         fill(&mut self.generation, generation, replace);
         fill(&mut self.host, host, replace);

@@ -197,7 +197,8 @@ impl Records {
             | Verb::Retire { .. }
             | Verb::Drop { .. }
             | Verb::FillTask { .. }
-            | Verb::Enrich { .. } => return Place { id, slot: 0, alone: false, ambiguous },
+            | Verb::Enrich { .. }
+            | Verb::Bind(_) => return Place { id, slot: 0, alone: false, ambiguous },
         };
         let mut used: Vec<u32> = self
             .iter()

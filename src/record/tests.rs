@@ -134,6 +134,7 @@ fn everything_of_ours_goes_both_ways() {
         checkpoint_at: Some(Stamp::from_unix(3)),
         cwd: Some("/r".into()),
         desired: Some(Desired::Stopped),
+        earlier: Some(vec!["before".into()]),
         env: Some([("PATH".to_owned(), "/bin".to_owned())].into()),
         generation: Some(4),
         host: Some(Host::Shell { argv: vec!["bash".into()], cwd: "/r".into() }),
@@ -311,6 +312,16 @@ fn verbs() -> Vec<(&'static str, Verb)> {
             Verb::Follow(Box::new(Follow { window: Some("x".into()), ..Follow::new(PaneId(1), epoch()) })),
         ),
         ("enrich", Verb::Enrich { at, ours: Box::default(), lost: None, replace: false }),
+        (
+            "bind",
+            Verb::Bind(Box::new(Bind {
+                line: vec![ProcessId::new(41, "410")],
+                agent: ProcessId::new(41, "410"),
+                generation: None,
+                session_id: "sid2".into(),
+                transcript: String::new(),
+            })),
+        ),
     ]
 }
 

@@ -151,6 +151,8 @@ pub enum Verb {
         /// Whether it replaces what is there, or only fills blanks.
         replace: bool,
     },
+    /// The agent's own hook says which conversation runs.
+    Bind(Box<Bind>),
 }
 
 /// The names of all verbs.
@@ -177,6 +179,7 @@ pub enum VerbName {
     FillTask,
     Follow,
     Enrich,
+    Bind,
 }
 
 impl VerbName {
@@ -204,6 +207,7 @@ impl VerbName {
             Self::FillTask => "fill-task",
             Self::Follow => "follow",
             Self::Enrich => "enrich",
+            Self::Bind => "bind",
         }
     }
 }
@@ -233,6 +237,7 @@ impl Verb {
             Self::FillTask { .. } => VerbName::FillTask,
             Self::Follow(_) => VerbName::Follow,
             Self::Enrich { .. } => VerbName::Enrich,
+            Self::Bind(_) => VerbName::Bind,
         }
     }
 }
@@ -344,6 +349,21 @@ impl Follow {
             cwd: None,
         }
     }
+}
+
+/// What an agent's hook says of its conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bind {
+    /// The agent's processes up to its pane's own; the record's agent must be one of them while it is somewhere.
+    pub line: Vec<ProcessId>,
+    /// The provider's outermost own process.
+    pub agent: ProcessId,
+    /// The record's launch count when it was said; must be the record's if the agent is nowhere any more.
+    pub generation: Option<u64>,
+    /// The provider's session id; not empty.
+    pub session_id: String,
+    /// The conversation's file, or empty.
+    pub transcript: String,
 }
 
 /// Why a record retires by observation.
@@ -479,6 +499,8 @@ pub enum Outcome {
     Followed,
     /// The record knows more.
     Enriched,
+    /// The record knows which conversation runs.
+    Bound,
     /// The acknowledged session is another than the one asked for; the record says so now. The one refusal that writes.
     SessionMismatch,
 }
@@ -525,6 +547,7 @@ impl Outcome {
             Self::Filled => format!("FILLED:{id}"),
             Self::Followed => format!("FOLLOWED:{id}"),
             Self::Enriched => format!("ENRICHED:{id}"),
+            Self::Bound => format!("BOUND:{id}"),
             Self::SessionMismatch => format!("RESTORE_SESSION_MISMATCH:{id}"),
         }
     }
@@ -552,6 +575,7 @@ impl Outcome {
             | Self::Filled
             | Self::Followed
             | Self::Enriched
+            | Self::Bound
             | Self::SessionMismatch => None,
         }
     }

@@ -13,9 +13,12 @@ mod checkpoint;
 mod file;
 mod lock;
 mod paths;
+mod peek;
 mod repair;
+pub mod spool;
 mod supervisor_lock;
 mod system;
+pub mod turns;
 
 use std::fs;
 use std::io::{self, Write};
@@ -32,7 +35,10 @@ pub use supervisor_lock::{Seen, Supervising, SupervisorLock, Taken};
 pub use system::{System, draw, liveness};
 
 use crate::record::read::{BadRecord, Fault, Parsed, read};
-use crate::record::{Capture, Captures, Done, Facts, RecordId, Records, Refused, Stamp, Step, VERSION, Verb};
+use crate::record::report::{Report, Settled, Turn};
+use crate::record::{
+    Capture, Captures, Done, Facts, Record, RecordId, Records, Refused, Stamp, Step, VERSION, Verb,
+};
 
 /// How long a verb waits for the locks.
 pub const PATIENCE: Duration = Duration::from_secs(2);
@@ -180,6 +186,33 @@ impl Batch<'_> {
         self.done.push(done.clone());
         Ok(done)
     }
+
+    /// Takes what a hook reports.
+    pub fn report(&mut self, report: &Report) -> Heard {
+        match report.settle(&self.records, self.facts) {
+            Settled::Known(id) => Heard::Record(id),
+            Settled::Unknown => Heard::Unknown,
+            Settled::Unproven(id) => Heard::Unproven(id),
+            Settled::Late(why) => Heard::Refused(why.to_owned()),
+            Settled::Step(step) => match self.step(step.0, &step.1) {
+                Ok(done) => Heard::Record(done.id),
+                Err(refused) => Heard::Refused(refused.to_string()),
+            },
+        }
+    }
+}
+
+/// What came of a hook's report.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Heard {
+    /// This record knows it.
+    Record(RecordId),
+    /// Its agent has no record yet.
+    Unknown,
+    /// The restore it belongs to has not said yet what it launched.
+    Unproven(RecordId),
+    /// It is let go: why.
+    Refused(String),
 }
 
 impl Store {
@@ -254,6 +287,7 @@ impl Store {
             return Err(StoreError::BadRecords { path: files.store, bad: before.bad.clone() });
         }
         let mut batch = Batch { records: before.records.clone(), facts, done: Vec::new() };
+        let drained = self.drain_into(&mut batch);
         let answer = change(&mut batch);
         let Batch { mut records, done, .. } = batch;
         if done.iter().any(|done| done.changed) {
@@ -279,7 +313,60 @@ impl Store {
                 self.remove_checkpoint(done.id);
             }
         }
+        self.let_go(drained);
         Ok(answer)
+    }
+
+    /// Writes what hooks could not write, if anything waits.
+    ///
+    /// # Errors
+    /// As [`Store::apply`]; then it still waits.
+    pub fn drain(&self, facts: &Facts<'_>, patience: Duration) -> Result<(), StoreError> {
+        if spool::is_waiting(&self.paths) { self.update(facts, patience, |_| ()) } else { Ok(()) }
+    }
+
+    /// Applies what waits. Gives what is settled by it, and which turn each tells.
+    fn drain_into(&self, batch: &mut Batch<'_>) -> Vec<(PathBuf, Option<(RecordId, Turn)>)> {
+        let mut settled = Vec::new();
+        for spool::Waiting { path, report } in spool::waiting(&self.paths) {
+            match batch.report(&report) {
+                Heard::Record(id) => settled.push((path, report.turn.map(|turn| (id, turn)))),
+                Heard::Refused(why) => {
+                    tracing::info!(provider = report.provider, event = report.event, %why, "a hook's report is let go");
+                    settled.push((path, None));
+                }
+                // its record is on the way, as long as the agent lives
+                Heard::Unknown | Heard::Unproven(_) => {}
+            }
+        }
+        settled
+    }
+
+    /// Forgets what is on disk now, and tells the turns of it where nothing later was told.
+    fn let_go(&self, settled: Vec<(PathBuf, Option<(RecordId, Turn)>)>) {
+        for (path, turn) in settled {
+            if let Some((id, turn)) = turn
+                && turns::read(&self.paths, id)
+                    .is_ok_and(|known| known.is_none_or(|known| known.at <= turn.at))
+                && let Err(error) = turns::write(&self.paths, id, &turn)
+            {
+                tracing::info!(%error, "a turn is not told");
+            }
+            if let Err(error) = fs::remove_file(&path) {
+                tracing::warn!(%error, path = %path.display(), "a settled report stays");
+            }
+        }
+    }
+
+    /// The record of the agent that reports, read from the file without parsing the rest of it where that can be done.
+    ///
+    /// # Errors
+    /// [`StoreError`] if it takes a whole reading and that fails.
+    pub fn record_of(&self, report: &Report) -> Result<Option<Record>, StoreError> {
+        match peek::record_of(&self.paths.files(), report)? {
+            Some(record) => Ok(Some(record)),
+            None => Ok(report.record_of(self.read()?.records.iter()).cloned()),
+        }
     }
 
     /// Deletes a retired record for good.

@@ -22,6 +22,7 @@ mod doctor;
 mod exec;
 mod fake;
 mod history;
+mod hook;
 mod house;
 mod idle;
 mod losses;

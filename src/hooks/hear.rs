@@ -1,0 +1,202 @@
+//! One event of a provider's hook: heard, written to its agent's record, or kept for later. It prints nothing and never fails:
+//! what goes wrong here must not reach an agent's screen.
+//!
+//! Most events change no record: those read one record's lines and write one small file. Only an id that is new takes the
+//! store's lock, only an agent without a record asks tmux.
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use super::line::{Line, Speaker, speaker};
+use super::meaning::meaning;
+use super::payload::{self, Payload};
+use super::{birth, log};
+use crate::provider::Provider;
+use crate::record::report::{Known, Names, OfRestore, Report, Settled, Turn};
+use crate::record::{Facts, Record, RecordId, Stamp};
+use crate::store::{HOOK_PATIENCE, Heard, Paths, Store, System, spool, turns};
+
+/// The longest a hook may take, whatever happens to it.
+const DEADLINE: Duration = Duration::from_secs(3);
+
+/// Hears the event `event` of the provider `provider`, its payload on standard input.
+pub fn hear(provider: &str, event: &str) {
+    // whatever goes wrong is nothing an agent's screen should show
+    std::panic::set_hook(Box::new(|_| {}));
+    let (ending, ended) = mpsc::channel::<()>();
+    let (provider, event) = (provider.to_owned(), event.to_owned());
+    let hearing = std::thread::Builder::new().spawn(move || {
+        hear_all(&provider, &event);
+        drop(ending);
+    });
+    if hearing.is_ok() {
+        // a disk that hangs, a paused server: the agent goes on all the same
+        let _ = ended.recv_timeout(DEADLINE);
+    }
+}
+
+fn hear_all(provider: &str, event: &str) {
+    let payload = payload::read();
+    let Ok(paths) = Paths::from_env() else { return };
+    let Some(known) = Provider::named(provider) else {
+        return log::line(&paths, provider, event, "no such provider");
+    };
+    let line = match speaker(known) {
+        Speaker::Agent(line) => line,
+        Speaker::Elsewhere => return,
+        Speaker::Nobody => return log::line(&paths, provider, event, "ignored: no agent of it runs this"),
+        Speaker::Other(other) => {
+            let why = format!("ignored: it is run by {}", other.name());
+            return log::line(&paths, provider, event, &why);
+        }
+        Speaker::Nested { below } => {
+            let why = format!("ignored: its agent runs below another one (pid {below})");
+            return log::line(&paths, provider, event, &why);
+        }
+    };
+    let system = System::here();
+    let report = report(known, event, &payload, line, &system);
+    Hearing { store: Store::open(paths), system, provider: known, report }.take();
+}
+
+fn report(provider: Provider, event: &str, payload: &Payload, line: Line, system: &System) -> Report {
+    let meaning = meaning(provider, event, payload);
+    let session_id = Some(payload.session_id.as_str()).filter(|id| payload::is_id(id)).unwrap_or_default();
+    let at = Stamp::from_unix(jiff::Timestamp::now().as_second());
+    Report {
+        provider: provider.name().to_owned(),
+        event: event.to_owned(),
+        at,
+        boot_id: system.boot_id().to_owned(),
+        line: line.processes,
+        agent: line.agent,
+        session_id: session_id.to_owned(),
+        transcript: Some(payload.transcript.as_str())
+            .filter(|path| path.starts_with('/') && path.len() < 4096 && !path.contains(char::is_control))
+            .unwrap_or_default()
+            .to_owned(),
+        names: if session_id.is_empty() { Names::Nothing } else { meaning.names },
+        known: None,
+        restore: restore(),
+        turn: meaning.turn.map(|state| Turn {
+            state,
+            source: "hook".to_owned(),
+            event: event.to_owned(),
+            at,
+            background: payload.background,
+        }),
+        newborn: None,
+    }
+}
+
+/// The restore this agent was started by, as it says.
+fn restore() -> Option<OfRestore> {
+    let var = |name: &str| std::env::var(name).ok();
+    let record = var("AITASK_RESTORE_RECORD")?.parse().ok()?;
+    let nonce = var("AITASK_RESTORE_NONCE")?.parse().ok()?;
+    Some(OfRestore { record, nonce, pane: None })
+}
+
+/// An event and all that is needed to take it.
+struct Hearing {
+    store: Store,
+    system: System,
+    provider: Provider,
+    report: Report,
+}
+
+impl Hearing {
+    fn take(mut self) {
+        // a store that cannot be read is for later
+        let record = self.store.record_of(&self.report).ok().flatten();
+        if let Some(record) = &record {
+            self.report.known = Some(Known { record: record.id, generation: record.ait.generation });
+            let first = self.report.names != Names::Now || !spool::is_waiting(self.store.paths());
+            if let Settled::Known(_) = self.report.of(record)
+                && first
+            {
+                return self.tell_turn(record);
+            }
+        } else if !self.is_restored() {
+            if self.report.names == Names::Nothing {
+                return self.log("ignored: its agent has no record");
+            }
+            match birth::newborn(&self.store, &self.report, self.provider, &self.system.facts()) {
+                Ok(newborn) => self.report.newborn = Some(Box::new(newborn)),
+                Err(birth::Unborn::No(why)) => return self.log(&format!("ignored: {why}")),
+                Err(birth::Unborn::Unknown(why)) => return self.keep(&why),
+            }
+        }
+        let mut heard = self.write();
+        if let Ok(Heard::Unproven(_)) = heard
+            && let Some(seen) =
+                self.report.restore.as_ref().and_then(|restore| birth::attempt(&self.report, restore))
+        {
+            if let Some(restore) = &mut self.report.restore {
+                restore.pane = Some(seen);
+            }
+            heard = self.write();
+        }
+        match heard {
+            Ok(Heard::Record(id)) => self.tell(id),
+            Ok(Heard::Refused(why)) => self.log(&format!("ignored: {why}")),
+            Ok(Heard::Unknown) => self.keep("its agent has no record yet"),
+            Ok(Heard::Unproven(_)) => self.keep("its restore has not said what it launched"),
+            Err(why) => self.keep(&why),
+        }
+    }
+
+    /// Whether the agent comes from a restore that still goes on.
+    fn is_restored(&self) -> bool {
+        self.report.restore.is_some()
+            && matches!(
+                self.with_records(|records, facts| self.report.settle(records, facts)),
+                Some(Settled::Step(_) | Settled::Unproven(_))
+            )
+    }
+
+    fn with_records<T>(&self, act: impl FnOnce(&crate::record::Records, &Facts<'_>) -> T) -> Option<T> {
+        let snapshot = self.store.read().ok()?;
+        Some(act(&snapshot.records, &self.system.facts()))
+    }
+
+    fn write(&self) -> Result<Heard, String> {
+        let written =
+            self.store.update(&self.system.facts(), HOOK_PATIENCE, |batch| batch.report(&self.report));
+        written.map_err(|error| error.to_string())
+    }
+
+    /// Keeps what names a conversation; a turn that cannot be told now is over by then.
+    fn keep(&self, why: &str) {
+        if self.report.names == Names::Nothing {
+            return self.log(&format!("ignored: {why}"));
+        }
+        let order = jiff::Timestamp::now().as_nanosecond().unsigned_abs();
+        match spool::keep(self.store.paths(), &self.report, order) {
+            Ok(_) => self.log(&format!("waits: {why}")),
+            Err(error) => self.log(&format!("lost: {why}; {error}")),
+        }
+    }
+
+    /// Tells the turn, unless it is one of a conversation that runs no more.
+    fn tell_turn(&self, record: &Record) {
+        let id = record.id;
+        if let Some(turn) = self.report.turn_of(record)
+            && let Err(error) = turns::write(self.store.paths(), id, turn)
+        {
+            self.log(&format!("its turn is not told: {error}"));
+        }
+    }
+
+    /// Tells the turn, and puts the conversation's id on the pane, and the record's where it is new.
+    fn tell(&self, id: RecordId) {
+        let snapshot = self.store.read().ok();
+        let Some(record) = snapshot.as_ref().and_then(|snapshot| snapshot.records.get(id)) else { return };
+        self.tell_turn(record);
+        birth::tell_pane(record, self.report.newborn.is_some());
+    }
+
+    fn log(&self, what: &str) {
+        log::line(self.store.paths(), &self.report.provider, &self.report.event, what);
+    }
+}

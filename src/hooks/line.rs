@@ -1,0 +1,161 @@
+//! Which agent ran the hook: the processes above it, up to those of its pane.
+//!
+//! The nearest agent above is the one that speaks. It is heard only if no other agent stands above it in its pane: what an
+//! agent starts by its tools has the same hooks. A wrapper of the same provider (`node codex` above `codex`) is the agent
+//! itself.
+
+use crate::lifecycle::behind::recognised;
+use crate::process::{self, Facts};
+use crate::provider::Provider;
+use crate::record::ProcessId;
+
+/// Ancestors looked at.
+const DEPTH: usize = 64;
+
+/// Who speaks.
+#[derive(Debug)]
+pub(super) enum Speaker {
+    /// An agent of that provider, at the root of its pane.
+    Agent(Line),
+    /// An agent below another one.
+    Nested {
+        /// The one above.
+        below: i32,
+    },
+    /// The nearest agent is of another provider.
+    Other(Provider),
+    /// No agent of that provider, in a pane: its shared background server, or somebody's own call.
+    Nobody,
+    /// Not in tmux at all.
+    Elsewhere,
+}
+
+/// An agent's processes.
+#[derive(Debug, Clone)]
+pub(super) struct Line {
+    /// From the one that ran the hook up to the pane's own, nearest first.
+    pub(super) processes: Vec<ProcessId>,
+    /// The provider's outermost own process.
+    pub(super) agent: ProcessId,
+}
+
+/// Who speaks through the hook that is this process.
+pub(super) fn speaker(provider: Provider) -> Speaker {
+    let (above, in_tmux) = ancestors();
+    if !in_tmux {
+        return Speaker::Elsewhere;
+    }
+    let known: Vec<Option<Provider>> = above.iter().map(recognised).collect();
+    judge(provider, &above, &known)
+}
+
+fn judge(provider: Provider, above: &[Facts], known: &[Option<Provider>]) -> Speaker {
+    let Some(nearest) = known.iter().position(Option::is_some) else { return Speaker::Nobody };
+    if let Some(other) = known[nearest]
+        && other != provider
+    {
+        return Speaker::Other(other);
+    }
+    let mut outermost = nearest;
+    while known.get(outermost + 1) == Some(&Some(provider))
+        && is_wrapper(&above[outermost + 1], &above[outermost])
+    {
+        outermost += 1;
+    }
+    if let Some(further) = known.iter().skip(outermost + 1).position(Option::is_some) {
+        return Speaker::Nested { below: above[outermost + 1 + further].id.pid };
+    }
+    Speaker::Agent(Line {
+        processes: above[nearest..].iter().map(|facts| facts.id.clone()).collect(),
+        agent: above[outermost].id.clone(),
+    })
+}
+
+/// Whether a process only started the one below it, as the npm packages do: the same job, and the same arguments as far as
+/// titles have left them. What an agent's tool starts is another job.
+fn is_wrapper(above: &Facts, below: &Facts) -> bool {
+    above.pgrp == below.pgrp && (arguments(above).ends_with(arguments(below)) || arguments(below).is_empty())
+}
+
+fn arguments(facts: &Facts) -> &[Vec<u8>] {
+    let words = facts.argv.get(1..).unwrap_or(&[]);
+    let end = words.iter().rposition(|word| !word.is_empty()).map_or(0, |at| at + 1);
+    &words[..end]
+}
+
+/// The processes above this one up to a tmux server's child; whether there is such a server.
+fn ancestors() -> (Vec<Facts>, bool) {
+    let mut above = Vec::new();
+    let mut pid = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
+    while pid > 1 && above.len() < DEPTH {
+        let Some(facts) = process::facts(pid) else { break };
+        if facts.comm.starts_with(b"tmux") {
+            return (above, true);
+        }
+        pid = facts.ppid;
+        above.push(facts);
+    }
+    (above, false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(pid: i32, pgrp: i32, argv: &[&str]) -> Facts {
+        Facts {
+            id: ProcessId::new(pid, "1"),
+            ppid: 0,
+            pgrp,
+            comm: Vec::new(),
+            argv: argv.iter().map(|word| word.as_bytes().to_vec()).collect(),
+            exe: None,
+            cwd: None,
+        }
+    }
+
+    fn heard(provider: Provider, above: &[Facts]) -> String {
+        let known: Vec<Option<Provider>> = above.iter().map(recognised).collect();
+        match judge(provider, above, &known) {
+            Speaker::Agent(line) => {
+                let pids: Vec<i32> = line.processes.iter().map(|id| id.pid).collect();
+                format!("{pids:?} {}", line.agent.pid)
+            }
+            Speaker::Nested { below } => format!("nested {below}"),
+            Speaker::Other(other) => other.name().to_owned(),
+            Speaker::Nobody => "nobody".to_owned(),
+            Speaker::Elsewhere => "elsewhere".to_owned(),
+        }
+    }
+
+    #[test]
+    fn the_agent_at_the_root_of_its_pane_speaks_and_no_other() {
+        let sh = |pid| process(pid, pid, &["/bin/sh", "-c", "ait hook Stop --provider claude"]);
+        let claude = |pid, pgrp| process(pid, pgrp, &["claude", "--model", "x"]);
+        let shell = process(1, 1, &["-bash"]);
+        assert_eq!(heard(Provider::Claude, &[sh(9), claude(5, 5), shell.clone()]), "[5, 1] 5");
+        assert_eq!(heard(Provider::Claude, &[sh(9), claude(5, 5)]), "[5] 5");
+        let tool = process(7, 7, &["bash", "-c", "claude -p x"]);
+        let inner = process(8, 7, &["claude", "-p", "x"]);
+        assert_eq!(heard(Provider::Claude, &[sh(9), inner.clone(), tool, claude(5, 5)]), "nested 5");
+        assert_eq!(
+            heard(Provider::Claude, &[sh(9), inner, claude(5, 5)]),
+            "nested 5",
+            "started without a shell"
+        );
+        let codex = process(4, 4, &["codex"]);
+        assert_eq!(heard(Provider::Claude, &[sh(9), claude(5, 5), codex.clone()]), "nested 4");
+        assert_eq!(heard(Provider::Claude, &[sh(9), codex]), "codex");
+        assert_eq!(heard(Provider::Claude, &[sh(9), shell]), "nobody");
+    }
+
+    #[test]
+    fn a_wrapper_of_the_same_job_is_the_agent_itself() {
+        let node = process(5, 5, &["node", "/usr/bin/codex", "resume", "x"]);
+        let codex = process(6, 5, &["/opt/codex", "resume", "x"]);
+        let shell = process(1, 1, &["-bash"]);
+        assert_eq!(heard(Provider::Codex, &[codex.clone(), node.clone(), shell]), "[6, 5, 1] 5");
+        let other = process(6, 5, &["/opt/codex", "another prompt"]);
+        assert_eq!(heard(Provider::Codex, &[other, node]), "nested 5");
+    }
+}
