@@ -152,3 +152,6 @@ fn fits(takes: Takes, value: &str) -> bool {
         && !has_secret(value.as_bytes());
     plain && (takes != Takes::Setting || (value.contains('=') && !is_secret(value.as_bytes())))
 }
+
+#[cfg(test)]
+mod tests;

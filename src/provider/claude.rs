@@ -142,9 +142,11 @@ fn framed(frame: &Frame<'_>) -> Sight {
     Sight { phase, composer, background }
 }
 
-/// Whether a verb is spinning just above the prompt line: a tip and a list of tasks may stand between.
+/// Whether a verb is spinning above the prompt line: a tip and a list of tasks may stand between, but nothing that was
+/// said.
 fn spins(above: &[Line]) -> bool {
-    above.iter().rev().filter(|line| !line.is_blank()).take(12).any(|line| {
+    let live = above.iter().rev().take_while(|line| !line.text.starts_with(['❯', '●']));
+    live.filter(|line| !line.is_blank()).any(|line| {
         let mut letters = line.text.chars();
         let spinner = letters.next().is_some_and(|c| SPINNERS.contains(&c));
         let rest = letters.as_str();

@@ -130,7 +130,7 @@ impl Custom {
             }
         }
         let words = self.resume_words();
-        if !words.is_empty() && !words.iter().any(|word| word.contains(ID)) {
+        if !self.resume.is_empty() && !words.iter().any(|word| word.contains(ID)) {
             return Err(Refused::NoId(name));
         }
         // `threads continue {session_id}` names one; `continue` alone does not
@@ -162,3 +162,6 @@ fn may_be_kept(name: &str) -> bool {
         && !super::scrub(name)
         && !super::argv::is_secret(format!("{name}=").as_bytes())
 }
+
+#[cfg(test)]
+mod tests;

@@ -171,3 +171,6 @@ pub(super) fn common(event: &str, payload: &Value) -> Meaning {
         _ => noise(),
     }
 }
+
+#[cfg(test)]
+mod tests;

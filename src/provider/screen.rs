@@ -15,12 +15,20 @@ pub(super) struct Screen {
     lines: Vec<Line>,
 }
 
+/// What of a character's looks matters.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Ink {
+    dim: bool,
+    /// Turned round, as programs draw their own cursor.
+    inverse: bool,
+}
+
 /// One line of it, without the space at its end.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Line {
     pub(super) text: String,
-    /// For each character of the text: whether it is dim.
-    dim: Vec<bool>,
+    /// How each character of the text looks.
+    looks: Vec<Ink>,
 }
 
 impl Line {
@@ -30,21 +38,30 @@ impl Line {
     }
 
     /// What stands after the first `skip` characters and is not dim.
+    ///
+    /// A cursor on the first letter of dim text is on a placeholder: that letter is none of the user's.
     pub(super) fn bright_after(&self, skip: usize) -> String {
-        let bright = |(c, dim): (char, &bool)| if *dim { ' ' } else { c };
-        self.text.chars().zip(&self.dim).skip(skip).map(bright).collect()
+        let cells: Vec<(char, Ink)> = self.text.chars().zip(self.looks.iter().copied()).skip(skip).collect();
+        let first = cells.iter().position(|(c, _)| !c.is_whitespace());
+        let on_placeholder = first.filter(|at| {
+            cells[*at].1.inverse && cells.get(at + 1).is_some_and(|(_, ink)| ink.dim && !ink.inverse)
+        });
+        let bright = |(at, (c, ink)): (usize, &(char, Ink))| {
+            if ink.dim || on_placeholder == Some(at) { ' ' } else { *c }
+        };
+        cells.iter().enumerate().map(bright).collect()
     }
 
-    fn push(&mut self, c: char, dim: bool) {
-        if self.dim.len() < MAX_COLUMNS {
+    fn push(&mut self, c: char, ink: Ink) {
+        if self.looks.len() < MAX_COLUMNS {
             self.text.push(c);
-            self.dim.push(dim);
+            self.looks.push(ink);
         }
     }
 
     fn end(mut self) -> Self {
         let kept = self.text.trim_end();
-        self.dim.truncate(kept.chars().count());
+        self.looks.truncate(kept.chars().count());
         self.text.truncate(kept.len());
         self
     }
@@ -55,7 +72,7 @@ impl Screen {
     pub(super) fn read(text: &str) -> Self {
         let mut lines = Vec::new();
         let mut line = Line::default();
-        let mut dim = false;
+        let mut ink = Ink::default();
         let mut rest = text.chars().peekable();
         while let Some(c) = rest.next() {
             match c {
@@ -66,7 +83,7 @@ impl Screen {
                         for c in rest.by_ref() {
                             if ('@'..='~').contains(&c) {
                                 if c == 'm' {
-                                    dim = dims(&parameters, dim);
+                                    ink = inked(&parameters, ink);
                                 }
                                 break;
                             }
@@ -92,7 +109,7 @@ impl Screen {
                     _ => {}
                 },
                 c if c.is_control() => {}
-                c => line.push(c, dim),
+                c => line.push(c, ink),
             }
         }
         if !line.text.is_empty() {
@@ -124,14 +141,17 @@ impl Screen {
     }
 }
 
-/// Whether text is dim after these parameters of an SGR sequence.
-fn dims(parameters: &str, before: bool) -> bool {
-    let mut dim = before;
+/// How text looks after these parameters of an SGR sequence.
+fn inked(parameters: &str, before: Ink) -> Ink {
+    let mut ink = before;
     let mut words = parameters.split(';');
     while let Some(word) = words.next() {
         match word {
-            "" | "0" | "22" => dim = false,
-            "2" => dim = true,
+            "" | "0" => ink = Ink::default(),
+            "2" => ink.dim = true,
+            "22" => ink.dim = false,
+            "7" => ink.inverse = true,
+            "27" => ink.inverse = false,
             // a colour takes its own parameters; the form with colons is one word
             "38" | "48" | "58" => match words.next() {
                 Some("5") => drop(words.next()),
@@ -141,7 +161,7 @@ fn dims(parameters: &str, before: bool) -> bool {
             _ => {}
         }
     }
-    dim
+    ink
 }
 
 #[cfg(test)]

@@ -127,3 +127,6 @@ impl Table {
 pub(super) fn is_braille(title: &str) -> bool {
     title.chars().next().is_some_and(|c| ('\u{2801}'..='\u{28ff}').contains(&c))
 }
+
+#[cfg(test)]
+mod tests;
