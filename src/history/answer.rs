@@ -125,6 +125,12 @@ pub enum Doubt {
     /// Where the home is was not recorded.
     #[error("the agent's HOME is not known")]
     NoHome,
+    /// A variable names a folder from where the agent was started, which is not recorded.
+    #[error("{name} is a relative path: to which folder is not known")]
+    Relative {
+        /// The variable.
+        name: &'static str,
+    },
     /// Nothing is known of where this provider keeps its conversations.
     #[error("where {kind} keeps its conversations is not known")]
     NoRule {
@@ -175,6 +181,7 @@ impl Doubt {
     pub fn word(&self) -> &'static str {
         match self {
             Self::NoHome => "no_home",
+            Self::Relative { .. } => "relative",
             Self::NoRule { .. } => "no_rule",
             Self::Unreadable { .. } => "unreadable",
             Self::LeadsOut { .. } => "leads_out",

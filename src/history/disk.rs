@@ -204,6 +204,21 @@ impl<'d> Page<'d> {
         }
     }
 
+    /// Its last `length` bytes, or all of it.
+    pub(super) fn end(mut self, length: u64) -> Result<Vec<u8>, Doubt> {
+        use std::io::Seek;
+        let start = self.facts.len().saturating_sub(length);
+        let mut bytes = Vec::new();
+        let read = self
+            .file
+            .seek(io::SeekFrom::Start(start))
+            .and_then(|_| Counted { disk: self.disk, inner: self.file }.take(length).read_to_end(&mut bytes));
+        match read {
+            Ok(_) => Ok(bytes),
+            Err(wrong) => Err(Doubt::Unreadable { path: self.path, why: wrong.to_string() }),
+        }
+    }
+
     /// Writes all of it to `to`; false when it is longer than `limit`.
     pub(super) fn copy(self, to: &mut impl io::Write, limit: u64) -> io::Result<bool> {
         let mut source = Counted { disk: self.disk, inner: self.file }.take(limit + 1);

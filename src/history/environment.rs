@@ -40,12 +40,14 @@ impl Environment {
     }
 
     /// The folder a variable names; `~` and `~/…` are below the home, as the providers read them.
-    pub(super) fn folder(&self, name: &str) -> Option<PathBuf> {
-        let value = self.get(name)?;
+    pub(super) fn folder(&self, name: &'static str) -> Result<Option<PathBuf>, Doubt> {
+        let Some(value) = self.get(name) else { return Ok(None) };
         match value.strip_prefix('~') {
-            Some("") => self.home().ok(),
-            Some(rest) if rest.starts_with('/') => self.home().ok().map(|home| home.join(&rest[1..])),
-            Some(_) | None => Some(PathBuf::from(value)),
+            Some("") => self.home().map(Some),
+            Some(rest) if rest.starts_with('/') => Ok(Some(self.home()?.join(&rest[1..]))),
+            // to a folder that only the agent knows
+            Some(_) | None if !value.starts_with('/') => Err(Doubt::Relative { name }),
+            Some(_) | None => Ok(Some(PathBuf::from(value))),
         }
     }
 
@@ -55,8 +57,8 @@ impl Environment {
     }
 
     /// The folder a variable names, or `below` the home.
-    pub(super) fn folder_or(&self, name: &str, below: &str) -> Result<PathBuf, Doubt> {
-        match self.folder(name) {
+    pub(super) fn folder_or(&self, name: &'static str, below: &str) -> Result<PathBuf, Doubt> {
+        match self.folder(name)? {
             Some(folder) => Ok(folder),
             None => Ok(self.home()?.join(below)),
         }

@@ -20,7 +20,7 @@ use crate::provider::Provider;
 const BEFORE: usize = 8;
 
 fn home(env: &Environment) -> Result<PathBuf, Doubt> {
-    let home = match env.folder("GEMINI_CLI_HOME") {
+    let home = match env.folder("GEMINI_CLI_HOME")? {
         Some(home) => home,
         None => env.home()?,
     };

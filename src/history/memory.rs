@@ -76,7 +76,7 @@ mod tests {
         let start = Instant::now();
         let mut memory = Memory::new();
         let cwd = Path::new("/srv/x");
-        let mut ask = |memory: &mut Memory, seconds| {
+        let ask = |memory: &mut Memory, seconds| {
             let there = memory.locate(start + Duration::from_secs(seconds), "claude", "0b5c-1", cwd, &env);
             matches!(there, Located::Present { .. })
         };

@@ -33,7 +33,8 @@ struct Session {
 /// The folder of the store, and the database that the environment names.
 fn store(env: &Environment) -> Result<(PathBuf, Option<PathBuf>), Doubt> {
     let folder = env.folder_or("XDG_DATA_HOME", ".local/share")?.join("opencode");
-    let named = env.folder("OPENCODE_DB").map(|path| folder.join(path));
+    // a bare name lies in the store
+    let named = env.get("OPENCODE_DB").map(|path| folder.join(path));
     Ok((folder, named))
 }
 

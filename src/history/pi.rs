@@ -19,7 +19,7 @@ const BEFORE: usize = 8;
 
 /// Where the conversations lie, and whether in one folder for all projects.
 fn store(env: &Environment) -> Result<(PathBuf, bool), Doubt> {
-    if let Some(folder) = env.folder("PI_CODING_AGENT_SESSION_DIR") {
+    if let Some(folder) = env.folder("PI_CODING_AGENT_SESSION_DIR")? {
         return Ok((folder, true));
     }
     Ok((env.folder_or("PI_CODING_AGENT_DIR", ".pi/agent")?.join("sessions"), false))

@@ -16,7 +16,7 @@ use super::{Conversation, Doubt, Located, Miss, gemini, slug};
 use crate::provider::Provider;
 
 fn home(env: &Environment) -> Result<PathBuf, Doubt> {
-    match env.folder("QWEN_RUNTIME_DIR") {
+    match env.folder("QWEN_RUNTIME_DIR")? {
         Some(folder) => Ok(folder),
         None => env.folder_or("QWEN_HOME", ".qwen"),
     }

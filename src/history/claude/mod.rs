@@ -24,8 +24,8 @@ pub use registry::{Registry, Status};
 
 /// Names a sibling folder list is read for, at most.
 const ALIASES: usize = 64;
-/// How far behind the first `cwd` a `relocated` record is looked for, in lines.
-const RELOCATED_LINES: usize = 100_000;
+/// How much of a file's end is read for where it moved to, in bytes; Claude Code itself reads as little.
+const END: u64 = 64 << 10;
 
 /// Where all projects lie.
 fn projects(env: &Environment) -> Result<PathBuf, Doubt> {
@@ -260,13 +260,12 @@ fn head(shelf: &Shelf<'_>, file: &Path) -> Result<Head, Doubt> {
         return Ok(head);
     }
     // it moved, or it lies under a name of the user's choosing: the last word on where is the one that counts
-    for _ in 0..RELOCATED_LINES {
-        // what is not read to its end was not moved as far as is known
-        let Ok(Some(line)) = lines.next_object() else { break };
-        if let Some(cwd) = relocated(&line) {
-            head.home = Some(PathBuf::from(cwd));
-        }
-    }
+    let end = shelf.open(file)?.map(|page| page.end(END)).transpose()?.unwrap_or_default();
+    let moved = end.split(|byte| *byte == b'\n').rev().find_map(|line| {
+        let line: Map<String, Value> = serde_json::from_slice(line).ok()?;
+        relocated(&line).map(PathBuf::from)
+    });
+    head.home = moved.or(head.home);
     Ok(head)
 }
 
@@ -277,7 +276,7 @@ fn names(folder: &str, path: &str) -> bool {
 
 fn relocated(line: &Map<String, Value>) -> Option<&str> {
     (line.get("type")?.as_str()? == "relocated").then_some(())?;
-    ["cwd", "newCwd", "to", "relocatedCwd"].iter().find_map(|name| line.get(*name)?.as_str())
+    ["relocatedCwd", "cwd"].iter().find_map(|name| line.get(*name)?.as_str())
 }
 
 fn titled(line: &Map<String, Value>) -> Option<String> {

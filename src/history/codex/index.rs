@@ -19,7 +19,7 @@ pub(super) struct Row {
 }
 
 fn place(disk: &Disk, env: &Environment) -> Result<PathBuf, Doubt> {
-    if let Some(folder) = env.folder("CODEX_SQLITE_HOME") {
+    if let Some(folder) = env.folder("CODEX_SQLITE_HOME")? {
         return Ok(folder);
     }
     let home = home(env)?;

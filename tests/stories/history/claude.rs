@@ -114,6 +114,12 @@ fn the_environment_says_where() {
     stores.set("CLAUDE_CODE_PROJECT_DIR_NAME", "of-my-choosing");
     assert!(stores.said("claude", ONE, "/srv/x").starts_with("here "));
     assert_eq!(stores.ids(Claude, Some("/srv/x")), [ONE]);
+    stores.set("CLAUDE_CONFIG_DIR", "relative");
+    assert_eq!(
+        stores.said("claude", ONE, "/srv/x"),
+        "unknown relative",
+        "to the agent's folder, not to ours"
+    );
     stores.set("CLAUDE_CONFIG_DIR", "");
     assert_eq!(stores.said("claude", ONE, "/srv/x"), "missing no_store", "set and empty is not set");
 }
@@ -126,7 +132,10 @@ fn folders_that_go_by_another_name() {
     assert!(stores.said("claude", ONE, "/srv/x").starts_with("here "));
     assert_eq!(stores.ids(Claude, Some("/srv/x")), [ONE]);
     // moved to where the agent went: filed under the later folder
-    let moved = claude_lines(TWO, "/srv/from") + "\n{\"type\":\"relocated\",\"cwd\":\"/srv/to\"}\n";
+    let long = format!("\n{}", "{\"type\":\"attachment\"}\n".repeat(10_000));
+    let moved = claude_lines(TWO, "/srv/from")
+        + &long
+        + "\n{\"type\":\"relocated\",\"relocatedCwd\":\"/srv/to\",\"sessionId\":\"x\"}\n";
     stores.file(&format!(".claude/projects/-srv-to/{TWO}.jsonl"), moved);
     assert!(stores.said("claude", TWO, "/srv/to").starts_with("here "));
     assert!(stores.said("claude", TWO, "/srv/from").starts_with("elsewhere /srv/to "));
