@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::provider::{self, Catalog, Refused};
 use crate::record::Policy;
 
 /// The longest settings file that is read, in bytes.
@@ -85,6 +86,27 @@ pub struct Custom {
     /// Names of variables that say where its files lie.
     #[serde(deserialize_with = "names")]
     pub keep: Vec<String>,
+}
+
+impl Config {
+    /// The built-in providers and the user's own.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`] for the first of the user's that cannot be used.
+    pub fn catalog(&self) -> Result<Catalog, Refused> {
+        let customs = self.providers.iter().map(|(name, custom)| provider::Custom {
+            name: name.clone(),
+            binaries: custom.binary.clone(),
+            launch: custom.launch.clone(),
+            resume: custom.resume.clone(),
+            keep: custom.keep.clone(),
+            store: custom.store.clone().unwrap_or_default(),
+            // nothing says that its conversations are found from elsewhere
+            needs_cwd: true,
+        });
+        Catalog::new(customs.collect())
+    }
 }
 
 impl Default for Config {

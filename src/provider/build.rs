@@ -6,7 +6,7 @@
 use thiserror::Error;
 
 use super::argv::{has_secret, is_secret, is_text_flag, split_flag};
-use super::spec::{ID, Kept, OPTIONS, Takes};
+use super::spec::{ID, Kept, OPTIONS, SHORT_ID, Takes};
 
 /// The longest value of an option that is given again, in bytes.
 const MAX_VALUE: usize = 1024;
@@ -91,7 +91,7 @@ pub(super) fn fill<'a>(
         if word == OPTIONS {
             argv.extend_from_slice(options);
         } else {
-            argv.push(word.replace(ID, id));
+            argv.push(word.replace(ID, id).replace(SHORT_ID, id));
         }
     }
     argv

@@ -8,7 +8,7 @@ use super::ids::Shape;
 use super::meaning::{Meaning, noise};
 use super::screen::Screen;
 use super::signs::Sight;
-use super::spec::{ID, Look, OPTIONS, Spec};
+use super::spec::{Look, OPTIONS, Spec};
 use super::store::Store;
 use super::table::ALWAYS_KEPT;
 use super::{Program, Provider, arguments, recognise};
@@ -37,8 +37,9 @@ impl Catalog {
             if customs[..at].iter().any(|other| other.name == custom.name) {
                 return Err(Refused::NameTaken(custom.name.clone()));
             }
-            if customs[..at].iter().any(|other| other.binary == custom.binary) {
-                return Err(Refused::BadProgram(custom.binary.clone()));
+            let taken = |binary: &&String| customs[..at].iter().any(|other| other.binaries.contains(binary));
+            if let Some(binary) = custom.binaries.iter().find(taken) {
+                return Err(Refused::BadProgram(binary.clone()));
             }
         }
         Ok(Self { customs })
@@ -65,7 +66,7 @@ impl Catalog {
         }
         self.customs
             .iter()
-            .find(|custom| super::runs(program, custom.binary.as_bytes()))
+            .find(|custom| custom.binaries.iter().any(|binary| super::runs(program, binary.as_bytes())))
             .map(|custom| custom.name.as_str())
     }
 
@@ -74,7 +75,7 @@ impl Catalog {
     pub fn binaries(&self, kind: &str) -> Vec<&str> {
         match self.known(kind) {
             Some(Known::BuiltIn(spec)) => spec.binaries.to_vec(),
-            Some(Known::Custom(custom)) => vec![custom.binary.as_str()],
+            Some(Known::Custom(custom)) => custom.binaries.iter().map(String::as_str).collect(),
             None => Vec::new(),
         }
     }
@@ -129,15 +130,12 @@ impl Catalog {
         }
     }
 
-    /// Where the user's own provider keeps this conversation: an absolute path or one from `~/`.
+    /// The folder in which the user's own provider keeps its conversations: absolute or from `~/`.
     #[must_use]
-    pub fn stored_at(&self, kind: &str, session_id: &str) -> Option<String> {
+    pub fn folder(&self, kind: &str) -> Option<&str> {
         match self.known(kind)? {
             Known::BuiltIn(_) => None,
-            Known::Custom(custom) => {
-                let fits = Shape::Word.fits(session_id) && !custom.store.is_empty();
-                fits.then(|| custom.store.replace(ID, session_id))
-            }
+            Known::Custom(custom) => Some(custom.store.as_str()).filter(|folder| !folder.is_empty()),
         }
     }
 
@@ -207,7 +205,7 @@ impl Catalog {
             }
             Known::Custom(custom) => {
                 let words = custom.resume_words().iter().map(String::as_str);
-                fill(&custom.binary, words.filter(|word| *word != OPTIONS), session_id, &[])
+                fill(custom.program(), words.filter(|word| *word != OPTIONS), session_id, &[])
             }
         })
     }
@@ -242,7 +240,7 @@ impl Catalog {
                 // a list made for an id is of no use without one
                 let words = if custom.chooses_id() && chosen.is_none() { &[] } else { custom.launch_words() };
                 let words = words.iter().map(String::as_str).filter(|word| *word != OPTIONS);
-                fill(&custom.binary, words, id, &[])
+                fill(custom.program(), words, id, &[])
             }
         })
     }

@@ -4,22 +4,22 @@ use thiserror::Error;
 
 use super::Provider;
 use super::host::is_runner;
-use super::spec::ID;
+use super::spec::has_id;
 
 /// A provider of the user's, as plain values.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Custom {
     /// Its short name, which records carry: small letters, digits and `-`.
     pub name: String,
-    /// The file name of its program.
-    pub binary: String,
-    /// The arguments of a start; with `{session_id}` in them, the program takes an id of our choice. May be empty.
+    /// The file names of its program; the first is started.
+    pub binaries: Vec<String>,
+    /// The arguments of a start; with `{session_id}` (or `{session}`) in them, the program takes an id of our choice. May be empty.
     pub launch: Vec<String>,
     /// The arguments that bring one conversation back, with `{session_id}` in them; empty when the program has no way.
     pub resume: Vec<String>,
     /// Names of variables that are kept from the running agent.
     pub keep: Vec<String>,
-    /// The path of a conversation's file, with `{session_id}` in it, absolute or from `~/`; empty when not known.
+    /// The folder of its conversations, absolute or from `~/`; empty when not known.
     pub store: String,
     /// Whether a resume finds the conversation only from the folder it was begun in.
     pub needs_cwd: bool,
@@ -59,8 +59,8 @@ pub enum Refused {
         /// The variable.
         variable: String,
     },
-    /// A store that is no path with an id in it.
-    #[error("`{0}`: store wants an absolute path, or one from `~/`, with `{{session_id}}` in it")]
+    /// A store that is no path.
+    #[error("`{0}`: store wants an absolute path, or one from `~/`")]
     BadStore(String),
 }
 
@@ -69,6 +69,11 @@ const NEWEST: &[&str] =
     &["--continue", "-c", "-C", "--last", "--latest", "--resume-last", "--resume-latest", "latest", "last"];
 
 impl Custom {
+    /// The program that is started.
+    pub(super) fn program(&self) -> &str {
+        self.binaries.first().map_or("", String::as_str)
+    }
+
     /// The arguments of a start, without the program.
     pub(super) fn launch_words(&self) -> &[String] {
         self.after_program(&self.launch)
@@ -81,13 +86,13 @@ impl Custom {
 
     /// Whether a start takes an id.
     pub(super) fn chooses_id(&self) -> bool {
-        self.launch.iter().any(|word| word.contains(ID))
+        self.launch.iter().any(|word| has_id(word))
     }
 
     // both `["mycli", "--resume", …]` and `["--resume", …]` are natural to write
     fn after_program<'a>(&self, words: &'a [String]) -> &'a [String] {
         match words.split_first() {
-            Some((first, rest)) if *first == self.binary => rest,
+            Some((first, rest)) if self.binaries.contains(first) => rest,
             _ => words,
         }
     }
@@ -110,13 +115,18 @@ impl Custom {
             return Err(Refused::NameTaken(name));
         }
         let file = |b: u8| b.is_ascii_alphanumeric() || b"._-+".contains(&b);
-        let program = (1..=64).contains(&self.binary.len())
-            && self.binary.bytes().all(file)
-            && !self.binary.starts_with(['-', '.'])
-            && !is_runner(self.binary.as_bytes())
-            && Provider::by_binary(self.binary.as_bytes()).is_none();
-        if !program {
-            return Err(Refused::BadProgram(self.binary.clone()));
+        let program = |binary: &str| {
+            (1..=64).contains(&binary.len())
+                && binary.bytes().all(file)
+                && !binary.starts_with(['-', '.'])
+                && !is_runner(binary.as_bytes())
+                && Provider::by_binary(binary.as_bytes()).is_none()
+        };
+        if self.binaries.is_empty() {
+            return Err(Refused::BadProgram(String::new()));
+        }
+        if let Some(binary) = self.binaries.iter().find(|binary| !program(binary)) {
+            return Err(Refused::BadProgram(binary.clone()));
         }
         for word in self.launch.iter().chain(&self.resume) {
             if word.is_empty() || word.len() > 1024 || word.chars().any(char::is_control) {
@@ -130,11 +140,11 @@ impl Custom {
             }
         }
         let words = self.resume_words();
-        if !self.resume.is_empty() && !words.iter().any(|word| word.contains(ID)) {
+        if !self.resume.is_empty() && !words.iter().any(|word| has_id(word)) {
             return Err(Refused::NoId(name));
         }
         // `threads continue {session_id}` names one; `continue` alone does not
-        let bare = |pair: &[String]| pair[0].eq_ignore_ascii_case("continue") && !pair[1].contains(ID);
+        let bare = |pair: &[String]| pair[0].eq_ignore_ascii_case("continue") && !has_id(&pair[1]);
         let last = words.last().is_some_and(|word| word.eq_ignore_ascii_case("continue"));
         if last || words.windows(2).any(bare) {
             return Err(Refused::Newest { name, word: "continue".to_owned() });
@@ -143,7 +153,6 @@ impl Custom {
             return Err(Refused::BadVariable { name, variable: variable.clone() });
         }
         let path = (self.store.starts_with('/') || self.store.starts_with("~/"))
-            && self.store.contains(ID)
             && !self.store.chars().any(char::is_control)
             && !self.store.split('/').any(|part| part == "..");
         if !self.store.is_empty() && !path {

@@ -13,7 +13,7 @@ mod ids;
 mod markers;
 mod meaning;
 mod screen;
-mod signs;
+pub mod signs;
 mod spec;
 mod store;
 mod table;

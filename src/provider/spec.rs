@@ -47,6 +47,14 @@ pub(super) struct Spec {
 /// In a list of arguments: where the conversation's id goes, alone or inside a word.
 pub(super) const ID: &str = "{session_id}";
 
+/// The same, as the user's settings may write it.
+pub(super) const SHORT_ID: &str = "{session}";
+
+/// Whether a word of a list of arguments has the id in it.
+pub(super) fn has_id(word: &str) -> bool {
+    word.contains(ID) || word.contains(SHORT_ID)
+}
+
 /// In a list of arguments: where the kept options go.
 pub(super) const OPTIONS: &str = "{options}";
 

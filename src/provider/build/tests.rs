@@ -18,11 +18,11 @@ fn id(kind: &str) -> &'static str {
 fn custom() -> Custom {
     Custom {
         name: "mine".into(),
-        binary: "mycli".into(),
+        binaries: vec!["mycli".into()],
         launch: vec!["--id".into(), "{session_id}".into()],
         resume: vec!["--open={session_id}".into()],
         keep: vec!["MYCLI_HOME".into()],
-        store: "~/.mycli/{session_id}.jsonl".into(),
+        store: "~/.mycli".into(),
         needs_cwd: false,
     }
 }
@@ -147,6 +147,7 @@ fn an_id_that_is_not_whole_is_an_error_everywhere() {
         "a;b",
         "{session_id}",
         "{options}",
+        "{session}",
         "é",
         "'",
     ];

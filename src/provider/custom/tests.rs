@@ -4,7 +4,7 @@ use crate::provider::{Catalog, Program, Recorded};
 fn fine() -> Custom {
     Custom {
         name: "my-agent".into(),
-        binary: "mycli".into(),
+        binaries: words(&["mycli", "mycli-dev"]),
         resume: vec!["mycli".into(), "open".into(), "{session_id}".into()],
         ..Custom::default()
     }
@@ -17,9 +17,9 @@ fn words(list: &[&str]) -> Vec<String> {
 #[test]
 fn one_is_like_a_built_in_one() {
     let custom = Custom {
-        launch: words(&["--id={session_id}"]),
+        launch: words(&["--id={session}"]),
         keep: words(&["MYCLI_HOME"]),
-        store: "~/.mycli/{session_id}.jsonl".into(),
+        store: "~/.mycli".into(),
         ..fine()
     };
     let catalog = Catalog::new(vec![custom]).unwrap();
@@ -28,8 +28,7 @@ fn one_is_like_a_built_in_one() {
     let start = catalog.launch_argv("my-agent", Some("a1"), Recorded::default()).unwrap();
     assert_eq!(start, ["mycli", "--id=a1"]);
     assert!(catalog.kept_variables("my-agent").contains(&"MYCLI_HOME"));
-    assert_eq!(catalog.stored_at("my-agent", "a1").as_deref(), Some("~/.mycli/a1.jsonl"));
-    assert_eq!(catalog.stored_at("my-agent", "../a1"), None);
+    assert_eq!(catalog.folder("my-agent"), Some("~/.mycli"));
     for argv in [&["/opt/mycli", "x"][..], &["node", "--flag", "/usr/bin/mycli.js"]] {
         let argv: Vec<Vec<u8>> = argv.iter().map(|word| word.as_bytes().to_vec()).collect();
         assert_eq!(catalog.recognise(Program { exe: b"", argv: &argv }), Some("my-agent"));
@@ -78,14 +77,14 @@ fn names_programs_variables_and_stores_are_checked() {
     for binary in
         ["", "/opt/x", "a b", "sh", "bash", "node", "python3.13", "env", "npx", "claude", "-x", ".x"]
     {
-        let refused = Custom { binary: binary.into(), ..fine() }.check();
+        let refused = Custom { binaries: words(&[binary]), ..fine() }.check();
         assert!(matches!(refused, Err(Refused::BadProgram(_))), "{binary}");
     }
     for variable in ["", "A B", "1A", "A=B", "MYCLI_API_KEY", "MYCLI_TOKEN", "CLAUDECODE"] {
         let refused = Custom { keep: words(&[variable]), ..fine() }.check();
         assert!(matches!(refused, Err(Refused::BadVariable { .. })), "{variable}");
     }
-    for store in ["x/{session_id}", "~/x", "/a/../{session_id}", "~/{session_id}/../../x"] {
+    for store in ["x/y", "~", "/a/../b", "~/x/../../y"] {
         let refused = Custom { store: store.into(), ..fine() }.check();
         assert!(matches!(refused, Err(Refused::BadStore(_))), "{store}");
     }
