@@ -129,8 +129,8 @@ impl Command {
 #[must_use]
 pub fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    if let Some(args) = demo_agent::called_as_provider(&arguments) {
-        return match demo_agent::run(args) {
+    if let Some(called) = demo_agent::called_as_provider(&arguments) {
+        return match demo_agent::run_as(called) {
             Ok(exit) => exit.into(),
             Err(failure) => failure.report().into(),
         };

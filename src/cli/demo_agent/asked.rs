@@ -41,6 +41,35 @@ const CLAUDE_VALUES: &[&str] = &[
     "--effort",
 ];
 
+const CODEX_VALUES: &[&str] = &[
+    "-c",
+    "--config",
+    "-C",
+    "--cd",
+    "-i",
+    "--image",
+    "-p",
+    "--profile",
+    "-s",
+    "--sandbox",
+    "-a",
+    "--ask-for-approval",
+    "--add-dir",
+    "--enable",
+    "--disable",
+    "--local-provider",
+];
+
+const GEMINI_VALUES: &[&str] = &[
+    "--approval-mode",
+    "--include-directories",
+    "-e",
+    "--extensions",
+    "--allowed-tools",
+    "-o",
+    "--output-format",
+];
+
 /// Reads the words behind the program's name.
 pub(super) fn read(kind: Kind, words: &[String]) -> Asked {
     let words = match words.split_first() {
@@ -49,6 +78,8 @@ pub(super) fn read(kind: Kind, words: &[String]) -> Asked {
     };
     match kind {
         Kind::Claude => claude(words),
+        Kind::Codex => codex(words),
+        Kind::Gemini => gemini(words),
     }
 }
 
@@ -76,6 +107,42 @@ fn claude(words: &[String]) -> Asked {
     asked
 }
 
+fn codex(words: &[String]) -> Asked {
+    let mut asked = Asked { words: words.to_vec(), ..Asked::default() };
+    let mut rest = words.iter();
+    let mut resumes = false;
+    while let Some(word) = rest.next() {
+        match word.as_str() {
+            "resume" if asked.prompt.is_none() => resumes = true,
+            "--model" | "-m" => asked.model = rest.next().cloned(),
+            "--version" | "-V" => asked.version = true,
+            flag if CODEX_VALUES.contains(&flag) => drop(rest.next()),
+            flag if flag.starts_with('-') => {}
+            _ if resumes && asked.resume.is_none() => asked.resume = Some(word.clone()),
+            _ => asked.prompt = Some(word.clone()),
+        }
+    }
+    asked
+}
+
+fn gemini(words: &[String]) -> Asked {
+    let mut asked = Asked { words: words.to_vec(), ..Asked::default() };
+    let mut rest = words.iter();
+    while let Some(word) = rest.next() {
+        match word.as_str() {
+            "--session-id" => asked.id = rest.next().cloned(),
+            "--resume" | "-r" => asked.resume = rest.next().cloned(),
+            "--model" | "-m" => asked.model = rest.next().cloned(),
+            "-i" | "--prompt-interactive" => asked.prompt = rest.next().cloned(),
+            "--version" | "-v" => asked.version = true,
+            flag if GEMINI_VALUES.contains(&flag) => drop(rest.next()),
+            flag if flag.starts_with('-') => {}
+            _ => asked.prompt = Some(word.clone()),
+        }
+    }
+    asked
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,5 +159,17 @@ mod tests {
         let asked = read("-- --resume=B --permission-mode plan");
         assert_eq!((asked.resume.as_deref(), asked.prompt), (Some("B"), None));
         assert!(read("--version").version);
+    }
+    #[test]
+    fn codexs_and_geminis_words() {
+        let read = |kind: Kind, line: &str| {
+            let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+            super::read(kind, &words)
+        };
+        let asked = read(Kind::Codex, "--no-daemon -c a=b resume ID --model x more");
+        assert_eq!((asked.resume.as_deref(), asked.prompt.as_deref()), (Some("ID"), Some("more")));
+        assert_eq!(read(Kind::Codex, "-s read-only hello").prompt.as_deref(), Some("hello"));
+        let asked = read(Kind::Gemini, "--resume ID -i hello --approval-mode plan");
+        assert_eq!((asked.resume.as_deref(), asked.prompt.as_deref()), (Some("ID"), Some("hello")));
     }
 }

@@ -4,6 +4,7 @@
 use std::fs;
 use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
@@ -12,7 +13,7 @@ use uuid::Uuid;
 use super::asked::Asked;
 use super::hooks::commands_of;
 use super::manners::{Dialog, Manners};
-use super::ways::{Answer, Command, Doing, Event, Reason, Ways, Words};
+use super::ways::{Answer, Command, Doing, Event, Reason, Taken, Ways, Words};
 use crate::cli::{Exit, Failure};
 
 /// The version it says it is.
@@ -270,7 +271,7 @@ impl Ways for Claude {
         vec![self.event("SessionStart", source, more)]
     }
 
-    fn submitted(&mut self, prompt: &str) -> (String, Vec<Event>) {
+    fn submitted(&mut self, prompt: &str, _answer: &str, _length: Duration) -> Taken {
         self.prompt = Uuid::new_v4().to_string();
         let mut text = String::new();
         if self.earlier.is_empty() {
@@ -286,7 +287,7 @@ impl Ways for Claude {
         let message = json!({ "role": "user", "content": prompt });
         text += &self
             .record("user", &json!({ "message": message, "promptId": self.prompt, "promptSource": "typed" }));
-        (text, vec![self.event("UserPromptSubmit", "", json!({ "prompt": prompt }))])
+        Taken { text, events: vec![self.event("UserPromptSubmit", "", json!({ "prompt": prompt }))] }
     }
 
     fn asked(&mut self) -> Vec<Event> {
@@ -299,7 +300,7 @@ impl Ways for Claude {
         vec![self.event("PreToolUse", "Bash", use_of_tool), self.event("PermissionRequest", "Bash", tool)]
     }
 
-    fn answered(&mut self, answer: &str, background: Option<&str>) -> (String, Vec<Event>) {
+    fn answered(&mut self, answer: &str, background: Option<&str>) -> Taken {
         let content = json!([{ "type": "text", "text": answer }]);
         let message = json!({ "role": "assistant", "model": "claude-opus-5-5", "content": content });
         let text = self.record("assistant", &json!({ "message": message }));
@@ -313,7 +314,7 @@ impl Ways for Claude {
             "background_tasks": tasks,
             "session_crons": [],
         });
-        (text, vec![self.event("Stop", "", more)])
+        Taken { text, events: vec![self.event("Stop", "", more)] }
     }
 
     fn append(&mut self, text: &str) -> io::Result<()> {

@@ -13,14 +13,16 @@ use nix::sys::signal::Signal;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 
 use super::asked::{self, Asked};
-use super::claude::{self, Claude};
+use super::claude::Claude;
+use super::codex::Codex;
 use super::face::{Below, Face};
+use super::gemini::Gemini;
 use super::hooks::Hooks;
 use super::keys::{Key, Keys};
 use super::manners::{self, Dialog, Manners};
 use super::plain::{self, block, die, show};
 use super::ways::{Answer, Doing, Event, Reason, Ways};
-use super::{Exit, Failure, Kind};
+use super::{Exit, Failure, Kind, daemon, wrapper};
 use crate::process;
 
 /// Happenings that may wait to be looked at.
@@ -32,23 +34,42 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// Signals that are looked at.
 const HEARD: [Signal; 4] = [Signal::SIGHUP, Signal::SIGINT, Signal::SIGTERM, Signal::SIGWINCH];
 
+/// The process the user starts: the agent, or the script in front of it.
+pub(super) fn front(kind: Kind, words: &[String]) -> Result<Exit, Failure> {
+    let asked = asked::read(kind, words);
+    if asked.version {
+        show(&format!("{}\n", kind.version()))?;
+        return Ok(Exit::OK);
+    }
+    let (home, cwd) = surroundings()?;
+    match (kind, words) {
+        (Kind::Codex, [first, ..]) if first == "app-server" => return daemon::serve(&home),
+        _ => {}
+    }
+    let wrapped = kind == Kind::Gemini || manners::of(kind, &home, &cwd)?.node;
+    if wrapped && !asked.print { wrapper::become_one(kind, words) } else { live(kind, words) }
+}
+
 /// Lives as `kind`, asked by `words`, to its end.
 pub(super) fn live(kind: Kind, words: &[String]) -> Result<Exit, Failure> {
     let asked = asked::read(kind, words);
-    if asked.version {
-        show(&format!("{} (Claude Code)\n", claude::VERSION))?;
-        return Ok(Exit::OK);
-    }
-    let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
-    let cwd = std::env::current_dir()?;
+    let (home, cwd) = surroundings()?;
     let manners = manners::of(kind, &home, &cwd)?;
     if let (Some(status), false) = (manners.exit, asked.print) {
         return Ok(Exit::code(status));
     }
     let ways: Box<dyn Ways> = match kind {
         Kind::Claude => Box::new(Claude::new(&asked, &manners, &home, &cwd)?),
+        Kind::Codex => Box::new(Codex::new(&asked, &manners, &home, &cwd)?),
+        Kind::Gemini => Box::new(Gemini::new(&asked, &manners, &home, &cwd)?),
     };
     if asked.print { once(ways, &asked) } else { Life::begin(kind, ways, manners)?.run(asked.prompt) }
+}
+
+/// HOME and the working directory.
+fn surroundings() -> io::Result<(PathBuf, PathBuf)> {
+    let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+    Ok((home, std::env::current_dir()?))
 }
 
 /// One turn without a face; then, as a tool that is still running would, it stays until its input ends.
@@ -62,11 +83,11 @@ fn once(mut ways: Box<dyn Ways>, asked: &Asked) -> Result<Exit, Failure> {
     };
     let started = ways.started();
     fire(&*ways, started);
-    let (prompt, events) = ways.submitted(asked.prompt.as_deref().unwrap_or("print"));
-    fire(&*ways, events);
-    let (answer, events) = ways.answered("printed", None);
-    ways.append(&(prompt + &answer))?;
-    fire(&*ways, events);
+    let prompt = ways.submitted(asked.prompt.as_deref().unwrap_or("print"), "printed", Duration::ZERO);
+    fire(&*ways, prompt.events);
+    let answer = ways.answered("printed", None);
+    ways.append(&(prompt.text + &answer.text))?;
+    fire(&*ways, answer.events);
     let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
     let ended = ways.ended(Reason::Told);
     fire(&*ways, ended);
@@ -164,7 +185,7 @@ impl Life {
                 let _ = told.send(Heard::Placed(place));
             }
         });
-        let face = Face::new(ways.words(), manners.full_screen);
+        let face = Face::new(ways.words(), manners.full_screen || ways.full_screen());
         face.open()?;
         let commands = if manners.no_hooks { Vec::new() } else { ways.commands() };
         let hooks = Hooks::start(commands, Duration::from_millis(manners.late_hook_ms));
@@ -215,7 +236,7 @@ impl Life {
                     None
                 }
                 Ok(Heard::Bytes(bytes)) => self.press(&mut keys, &bytes)?,
-                Ok(Heard::Closed) => self.signalled(Signal::SIGHUP)?,
+                Ok(Heard::Closed) => self.closed()?,
                 Ok(Heard::Signal(Signal::SIGWINCH)) => {
                     self.face.draw()?;
                     None
@@ -396,7 +417,8 @@ impl Life {
             Key::Escape | Key::Interrupt if !self.turns.is_empty() => return self.interrupt().map(|()| None),
             Key::Escape => return Ok(None),
             Key::Interrupt | Key::EndOfInput => {
-                if self.pressed.is_some_and(|at| at.elapsed() < AGAIN) {
+                let again = self.pressed.is_some_and(|at| at.elapsed() < AGAIN);
+                if again || (self.ways.leaves_at_once() && self.composer.is_empty()) {
                     return self.leave(0).map(Some);
                 }
                 self.pressed = Some(Instant::now());
@@ -439,14 +461,16 @@ impl Life {
 
     /// A prompt: its turn begins, or it waits for the turn that runs.
     fn submit(&mut self, line: &str) -> Result<(), Failure> {
-        let (text, events) = self.ways.submitted(line);
-        self.write(text)?;
-        self.fire(events);
         let milliseconds = directive(line, "ms").and_then(|text| text.parse().ok());
+        let number = self.ways.earlier().len() + 1;
+        let length = Duration::from_millis(milliseconds.unwrap_or(self.manners.turn_ms));
+        let taken = self.ways.submitted(line, &told(number, line), length);
+        self.write(taken.text)?;
+        self.fire(taken.events);
         let turn = Turn {
             prompt: line.to_owned(),
-            number: self.ways.earlier().len(),
-            length: Duration::from_millis(milliseconds.unwrap_or(self.manners.turn_ms)),
+            number,
+            length,
             asks: directive(line, "ask").is_some(),
             background: directive(line, "background").map(str::to_owned).or(self.manners.background.clone()),
         };
@@ -481,15 +505,15 @@ impl Life {
         let Some(turn) = self.turns.pop_front() else { return Ok(()) };
         let words = self.ways.words();
         let answer = told(turn.number, &turn.prompt);
-        let (text, events) = self.ways.answered(&answer, turn.background.as_deref());
-        self.write(text)?;
+        let taken = self.ways.answered(&answer, turn.background.as_deref());
+        self.write(taken.text)?;
         let mut lines = vec![format!("{} {answer}", words.bullet)];
         if let Some(task) = &turn.background {
             lines.push(format!("  ⎿  Running in the background: {task}"));
         }
         lines.push(words.finished.to_owned());
         self.face.say(&lines)?;
-        self.fire(events);
+        self.fire(taken.events);
         self.begin_turn()
     }
 
@@ -501,8 +525,21 @@ impl Life {
         self.begin_turn()
     }
 
+    fn is_deaf(&self, signal: Signal) -> bool {
+        self.manners.deaf.iter().any(|name| signal.as_str() == format!("SIG{name}"))
+    }
+
+    /// The terminal is gone. Who does not hear of it stays all the same.
+    fn closed(&mut self) -> Result<Option<Exit>, Failure> {
+        if self.is_deaf(Signal::SIGHUP) {
+            return Ok(None);
+        }
+        let answer = self.ways.meets_the_end_of_its_terminal();
+        self.meet(answer)
+    }
+
     fn signalled(&mut self, signal: Signal) -> Result<Option<Exit>, Failure> {
-        if self.manners.deaf.iter().any(|name| signal.as_str() == format!("SIG{name}")) {
+        if self.is_deaf(signal) {
             return Ok(None);
         }
         if signal == Signal::SIGTERM
@@ -510,7 +547,12 @@ impl Life {
         {
             kill_named_in(path);
         }
-        match self.ways.meets(signal) {
+        let answer = self.ways.meets(signal);
+        self.meet(answer)
+    }
+
+    fn meet(&mut self, answer: Answer) -> Result<Option<Exit>, Failure> {
+        match answer {
             Answer::Ignore => Ok(None),
             Answer::Die(signal) => {
                 self.ways.gone();
@@ -562,7 +604,7 @@ fn directive<'a>(prompt: &'a str, name: &str) -> Option<&'a str> {
 }
 
 /// Dies of `signal`, which was blocked.
-fn fall_by<T>(signal: Signal) -> Result<T, Failure> {
+pub(super) fn fall_by<T>(signal: Signal) -> Result<T, Failure> {
     let set: nix::sys::signal::SigSet = [signal].into_iter().collect();
     set.thread_unblock().map_err(|errno| Failure::of(Exit::FAILED, &errno))?;
     die(signal.as_str().trim_start_matches("SIG"))?;

@@ -50,6 +50,10 @@ pub(super) struct Manners {
     pub(super) leaves: Option<PathBuf>,
     /// Its pid registry is not kept (Claude before it had one).
     pub(super) no_registry: bool,
+    /// A script stands in front of it, `node …/codex` (Gemini: always).
+    pub(super) node: bool,
+    /// Codex: the shared daemon does the work, unless the command line says otherwise.
+    pub(super) daemon: bool,
 }
 
 /// What a dialog is about.
@@ -85,6 +89,8 @@ impl Default for Manners {
             kill_on_term: None,
             leaves: None,
             no_registry: false,
+            node: false,
+            daemon: false,
         }
     }
 }

@@ -17,17 +17,24 @@
 //! | `face` | what it draws |
 //! | `keys` | what is typed and pasted |
 //! | `hooks` | the commands of its settings, run in order |
-//! | `claude` … | what each provider writes and tells |
+//! | `ways` | what the providers do each in their own way |
+//! | `claude`, `codex`, `gemini` | what each of them writes and tells |
+//! | `daemon` | the process that several Codex share |
+//! | `wrapper` | the script in front of an agent |
 
 mod asked;
 mod claude;
+mod codex;
+mod daemon;
 mod face;
+mod gemini;
 mod hooks;
 mod keys;
 mod life;
 mod manners;
 mod plain;
 mod ways;
+mod wrapper;
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -63,19 +70,23 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
     let Some(provider) = &args.provider else { return plain::run(args) };
     let kind = Kind::named(provider)
         .ok_or_else(|| Failure::new(Exit::USAGE, format!("no stand-in behaves like `{provider}`")))?;
-    life::live(kind, &args.words)
+    run_as(Called { kind, part: Part::Front, words: args.words })
 }
 
 /// The provider a stand-in behaves like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Claude,
+    Codex,
+    Gemini,
 }
 
 impl Kind {
     fn named(name: &str) -> Option<Self> {
         match name {
             "claude" => Some(Self::Claude),
+            "codex" => Some(Self::Codex),
+            "gemini" => Some(Self::Gemini),
             _ => None,
         }
     }
@@ -83,19 +94,65 @@ impl Kind {
     fn name(self) -> &'static str {
         match self {
             Self::Claude => "claude",
+            Self::Codex => "codex",
+            Self::Gemini => "gemini",
+        }
+    }
+
+    fn version(self) -> String {
+        match self {
+            Self::Claude => format!("{} (Claude Code)", claude::VERSION),
+            Self::Codex => format!("codex-cli {}", codex::VERSION),
+            Self::Gemini => gemini::VERSION.to_owned(),
         }
     }
 }
 
+/// Which process of an agent this is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// The one the user starts.
+    Front,
+    /// The script in front of the agent.
+    Wrapper,
+    /// The agent below the script.
+    Inner,
+}
+
+/// A stand-in by its command line.
+#[derive(Debug)]
+pub(super) struct Called {
+    kind: Kind,
+    part: Part,
+    words: Vec<String>,
+}
+
 /// The stand-in that these arguments are, when they start with a provider's name instead of ours.
-pub(super) fn called_as_provider(arguments: &[OsString]) -> Option<Args> {
-    let (name, rest) = arguments.split_first()?;
-    let name = Path::new(name).file_name().and_then(OsStr::to_str)?;
-    Kind::named(name)?;
-    if rest.first().is_some_and(|word| word == "demo-agent") {
-        return None;
+pub(super) fn called_as_provider(arguments: &[OsString]) -> Option<Called> {
+    let texts: Vec<&str> = arguments.iter().map(|word| word.to_str()).collect::<Option<_>>()?;
+    let (first, rest) = texts.split_first()?;
+    let (kind, part, words) = match (base(first), rest) {
+        (name, ["demo-agent", ..]) if Kind::named(name).is_some() => return None,
+        ("node", [wrapper::INNER, script, words @ ..]) => (Kind::named(base(script))?, Part::Inner, words),
+        ("node", [script, words @ ..]) => (Kind::named(base(script))?, Part::Wrapper, words),
+        (name, words) => match name.split_once("-x86_64-") {
+            Some((name, _)) => (Kind::named(name)?, Part::Inner, words),
+            None => (Kind::named(name)?, Part::Front, words),
+        },
+    };
+    Some(Called { kind, part, words: words.iter().map(|word| (*word).to_owned()).collect() })
+}
+
+/// Is that stand-in to its end.
+pub(super) fn run_as(called: Called) -> Result<Exit, Failure> {
+    let Called { kind, part, words } = called;
+    match part {
+        Part::Front => life::front(kind, &words),
+        Part::Wrapper => wrapper::wrap(kind, &words),
+        Part::Inner => life::live(kind, &words),
     }
-    let words = rest.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    let (title, print, on_term, deaf) = (None, None, None, false);
-    Some(Args { title, print, on_term, deaf, provider: Some(name.to_owned()), words })
+}
+
+fn base(path: &str) -> &str {
+    Path::new(path).file_name().and_then(OsStr::to_str).unwrap_or(path)
 }

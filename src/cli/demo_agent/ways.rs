@@ -1,6 +1,7 @@
 //! What the providers do each in their own way: the one trait that `life` lives by.
 
 use std::io;
+use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -16,6 +17,15 @@ pub(super) struct Event {
     pub(super) about: String,
     /// What the command reads.
     pub(super) payload: Value,
+}
+
+/// What a step of a turn leaves.
+#[derive(Debug, Default)]
+pub(super) struct Taken {
+    /// For the conversation's file.
+    pub(super) text: String,
+    /// What fires.
+    pub(super) events: Vec<Event>,
 }
 
 /// A command of the settings.
@@ -93,6 +103,10 @@ pub(super) trait Ways {
     fn earlier(&self) -> &[String];
     /// What its screen says.
     fn words(&self) -> Words;
+    /// It takes the whole screen.
+    fn full_screen(&self) -> bool {
+        false
+    }
     /// What a dialog says.
     fn dialog(&self, dialog: Dialog) -> Vec<String>;
     /// The hooks of its settings.
@@ -101,12 +115,12 @@ pub(super) trait Ways {
     fn hook_environment(&self, event: &str) -> Vec<(String, String)>;
     /// The agent is up.
     fn started(&mut self) -> Vec<Event>;
-    /// A prompt was taken: what is written of it, and what fires.
-    fn submitted(&mut self, prompt: &str) -> (String, Vec<Event>);
+    /// A prompt was taken, whose answer will be this after that time.
+    fn submitted(&mut self, prompt: &str, answer: &str, length: Duration) -> Taken;
     /// It asks for a permission.
     fn asked(&mut self) -> Vec<Event>;
-    /// The turn has its answer: what is written of it, and what fires.
-    fn answered(&mut self, answer: &str, background: Option<&str>) -> (String, Vec<Event>);
+    /// The turn has its answer.
+    fn answered(&mut self, answer: &str, background: Option<&str>) -> Taken;
     /// Writes to the conversation's file.
     fn append(&mut self, text: &str) -> io::Result<()>;
     /// A conversation of its own begins in the same process.
@@ -119,6 +133,14 @@ pub(super) trait Ways {
     fn placed(&mut self, place: String);
     /// How it meets a signal.
     fn meets(&self, signal: Signal) -> Answer;
+    /// How it meets the end of its terminal.
+    fn meets_the_end_of_its_terminal(&self) -> Answer {
+        self.meets(Signal::SIGHUP)
+    }
+    /// One Ctrl-C ends it.
+    fn leaves_at_once(&self) -> bool {
+        false
+    }
     /// The lines of a clean exit.
     fn farewell(&self) -> Vec<String>;
     /// What is left on disk is put away.

@@ -102,7 +102,8 @@ impl Fake {
     #[track_caller]
     pub(crate) fn ready(&self, tmux: &Tmux) {
         self.screen_until(tmux, "its composer", |screen| {
-            screen.contains(self.mark()) && screen.contains("? for shortcuts")
+            let busy = ["esc to interrupt", "esc to cancel"].iter().any(|sign| screen.contains(sign));
+            screen.contains(self.mark()) && screen.contains("? for shortcuts") && !busy
         });
     }
 
@@ -176,10 +177,13 @@ impl Fake {
     }
 
     fn find(&self) -> Option<Process> {
+        // `claude …`, or `node /path/codex …`: the outer of two processes
         let is_agent = |pid: u32| {
             let command = proc::command(pid);
-            let first = command.split(' ').next().unwrap_or_default();
-            first.rsplit('/').next() == Some(self.provider)
+            let mut names =
+                command.split(' ').take(2).map(|word| word.rsplit('/').next().unwrap_or_default());
+            let first = names.next().unwrap_or_default();
+            first == self.provider || (first == "node" && names.next() == Some(self.provider))
         };
         let mut family = vec![Process::of(self.pane.pid)?];
         let mut next = 0;
@@ -191,6 +195,16 @@ impl Fake {
             next += 1;
         }
         None
+    }
+
+    /// The process that does the work: below a script (`node …/codex`) its child, else the agent itself.
+    #[track_caller]
+    pub(crate) fn inner(&self) -> Process {
+        let outer = self.process();
+        if !proc::command(outer.pid).starts_with("node ") {
+            return outer;
+        }
+        wait_until("the process below the script", DEADLINE, || proc::children(outer.pid).first().copied())
     }
 
     /// The id of its conversation: what its registry says (Claude), what its words say, what it has open (Codex).
@@ -209,7 +223,9 @@ impl Fake {
         let words: Vec<String> = proc::command(process.pid).split(' ').map(str::to_owned).collect();
         let after =
             words.windows(2).find(|pair| matches!(pair[0].as_str(), "--session-id" | "--resume" | "resume"));
-        after.map(|pair| pair[1].clone()).or_else(|| rollout_of(process.pid))
+        let named = after.map(|pair| pair[1].clone()).or_else(|| rollout_of(process.pid));
+        // one that neither says it nor has it open tells it in its file: Gemini, and Codex with the daemon
+        named.or_else(|| self.home.newest_conversation(self.provider, &self.cwd))
     }
 
     /// The file of its conversation, once there is one.
@@ -369,6 +385,32 @@ impl Home {
             if provider == "gemini" { stem.ends_with(&id[..8.min(id.len())]) } else { stem.ends_with(id) }
         };
         files_below(&store).into_iter().find(named)
+    }
+
+    /// The conversation begun last in `cwd`, by its file.
+    fn newest_conversation(&self, provider: &str, cwd: &Path) -> Option<String> {
+        let store = self.home().join(if provider == "codex" { ".codex/sessions" } else { ".gemini/tmp" });
+        let folder = cwd.file_name()?.to_str()?;
+        let mut files = files_below(&store);
+        files.retain(|path| path.extension().is_some_and(|ending| ending == "jsonl"));
+        files.sort_by_key(|path| path.file_name().map(ToOwned::to_owned));
+        files.into_iter().rev().find_map(|path| {
+            let text = fs::read_to_string(&path).ok()?;
+            let head: Value = serde_json::from_str(text.lines().next()?).ok()?;
+            if provider == "codex" {
+                let meta = &head["payload"];
+                return (meta["cwd"].as_str()? == cwd.to_str()?)
+                    .then(|| meta["id"].as_str().map(str::to_owned))?;
+            }
+            let below = path.parent()?.parent()?.file_name()?.to_str()? == folder;
+            below.then(|| head["sessionId"].as_str().map(str::to_owned))?
+        })
+    }
+
+    /// Codex's shared daemon, if one runs in this world.
+    pub(crate) fn codex_daemon(&self) -> Option<Process> {
+        let mut all = self.processes().into_iter();
+        all.find(|process| proc::command(process.pid) == "codex app-server")
     }
 
     /// How many prompts a conversation's file holds; none while there is no file.

@@ -21,6 +21,7 @@ pub(crate) mod supervisor;
 pub(crate) mod terminal;
 pub(crate) mod tmux;
 pub(crate) mod wait;
+pub(crate) mod wrapper;
 
 pub(crate) use agents::Agent;
 pub(crate) use fake::Fake;
