@@ -18,7 +18,8 @@ const TAKEN_WITHIN: Duration = Duration::from_secs(3);
 /// An agent where it runs now.
 #[derive(Debug, Clone)]
 pub(crate) struct Real<'w> {
-    world: &'w World,
+    /// Where.
+    pub(crate) world: &'w World,
     /// Which.
     pub(crate) kind: Kind,
     /// Its pane.

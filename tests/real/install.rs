@@ -160,12 +160,10 @@ fn output(command: &mut Command) -> Result<String, String> {
     let line = format!("{command:?}");
     let ran = command.stdin(std::process::Stdio::null()).output();
     let ran = ran.map_err(|error| format!("{line}: {error}"))?;
-    let said = String::from_utf8_lossy(&ran.stdout).trim().to_owned();
-    if ran.status.success() {
-        return Ok(said);
-    }
-    let errors = String::from_utf8_lossy(&ran.stderr).trim().to_owned();
-    Err(format!("{line}: {}\n{said}\n{errors}", ran.status))
+    // pi says its version among its errors
+    let said =
+        [ran.stdout, ran.stderr].map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned()).join("\n");
+    if ran.status.success() { Ok(said) } else { Err(format!("{line}: {}\n{said}", ran.status)) }
 }
 
 /// Fails unless every demanded agent is installed and says the pinned version; `.ci/run` asks this first.

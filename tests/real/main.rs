@@ -21,8 +21,13 @@
 mod support;
 
 mod agent;
+mod crash;
+mod cycle;
+mod daemon;
 mod install;
 mod mock;
+mod others;
 mod seed;
+mod start;
 mod turns;
 mod world;

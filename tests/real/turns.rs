@@ -5,7 +5,7 @@ use crate::mock::plan::Who;
 use crate::world::{World, story};
 
 fn two_turns(world: &World, kind: Kind) {
-    let agent = world.start(kind, "alpha", "work", &[]);
+    let agent = world.start(kind, "alpha", "work");
     agent.ready();
     agent.recorded("idle");
     agent.turn("the first question", "first-answer");

@@ -6,6 +6,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use nix::sched::{CloneFlags, unshare};
+use serde_json::Value;
 
 use crate::agent::Real;
 use crate::install::{self, Kind};
@@ -89,10 +90,42 @@ impl World {
 
     /// Starts `kind` in a new window `window` of `main`, in project `project`, as the pane's own process.
     #[track_caller]
-    pub(crate) fn start(&self, kind: Kind, project: &str, window: &str, arguments: &[&str]) -> Real<'_> {
-        let words: Vec<&str> =
-            [kind.name].iter().chain(seed::flags(kind)).chain(arguments).copied().collect();
-        let pane = self.tmux.window("main", window, &self.home.project(project), &words);
+    pub(crate) fn start(&self, kind: Kind, project: &str, window: &str) -> Real<'_> {
+        let words: Vec<&str> = [kind.name].iter().chain(seed::flags(kind)).copied().collect();
+        self.start_as(kind, project, window, &words)
+    }
+
+    /// Starts `kind` by these words.
+    #[track_caller]
+    pub(crate) fn start_as(&self, kind: Kind, project: &str, window: &str, words: &[&str]) -> Real<'_> {
+        let pane = self.tmux.window("main", window, &self.home.project(project), words);
         Real::in_pane(self, kind, &pane.id)
+    }
+
+    /// Types `kind` at the prompt of a shell in a new window.
+    #[track_caller]
+    pub(crate) fn start_below_shell(&self, kind: Kind, project: &str, window: &str) -> Real<'_> {
+        let agent = self.start_as(kind, project, window, &[]);
+        agent.shows("a shell's prompt", |screen| screen.contains(['$', '#']));
+        let words: Vec<&str> = [kind.name].iter().chain(seed::flags(kind)).copied().collect();
+        self.tmux.ok(["send-keys", "-t", &agent.pane, &words.join(" "), "Enter"]);
+        agent
+    }
+
+    /// Takes `agent` under care, and gives the id of its record once it names a conversation.
+    #[track_caller]
+    pub(crate) fn adopted(&self, agent: &Real<'_>) -> String {
+        self.home.ait(["adopt", "--all"]).ok();
+        let id = agent.record();
+        self.home.store_until("its conversation to be known", |home| {
+            home.record(&id).filter(|record| record["codeagent_session_id"] != "").map(drop)
+        });
+        id
+    }
+
+    /// The record `id`.
+    #[track_caller]
+    pub(crate) fn record(&self, id: &str) -> Value {
+        self.home.record(id).unwrap_or_else(|| panic!("record {id} is there: {:#?}", self.home.records()))
     }
 }
