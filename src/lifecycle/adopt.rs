@@ -22,6 +22,7 @@ use crate::tmux::{HOLD_SESSION, OneShot, Unanswered};
 use crate::world::rows::{PaneRow, SessionRow, Snapshot, WindowRow};
 
 use super::behind::{Agent, agent};
+use super::identity;
 use super::root::root_of;
 
 /// A server could not be looked at.
@@ -246,24 +247,24 @@ fn candidate(
     let model = provider::model(&agent.facts.argv);
     upsert.agent_string = format!("{}/{}", agent.provider.name(), model.as_deref().unwrap_or("unknown"));
     upsert.session = session.name.to_str_lossy().into_owned();
-    // a hook knows better than arguments: the conversation may have changed since the start
-    let told = row.agent_session.to_str().ok().filter(|told| !told.is_empty()).map(str::to_owned);
-    upsert.session_id =
-        told.or_else(|| provider::session_id(agent.provider, &agent.facts.argv)).unwrap_or_default();
     let environment =
         process::environment(agent.facts.id.pid, &agent.provider.kept_variables()).unwrap_or_default();
+    let environment: BTreeMap<String, String> = environment
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, String::from_utf8(value).ok()?)))
+        .collect();
+    // the provider's own list is of this moment; a hook knows better than arguments: the conversation may have changed
+    let listed = identity::conversation(agent.provider, &agent.process, &environment);
+    let told = || row.agent_session.to_str().ok().filter(|told| !told.is_empty()).map(str::to_owned);
+    let argued = || provider::session_id(agent.provider, &agent.facts.argv);
+    upsert.session_id = listed.or_else(told).or_else(argued).unwrap_or_default();
     let kept = provider::without_text(&agent.facts.argv);
     upsert.ours = Ours {
         agent: Some(agent.process),
         agent_bin: agent.facts.exe.as_deref().and_then(Path::to_str).map(str::to_owned),
         argv: Some(kept.iter().map(|word| word.to_str_lossy().into_owned()).collect()),
         cwd: Some(cwd),
-        env: Some(
-            environment
-                .into_iter()
-                .filter_map(|(name, value)| Some((name, String::from_utf8(value).ok()?)))
-                .collect(),
-        ),
+        env: Some(environment),
         host: Some(agent.host),
         origin: Some(Origin::Adopted),
         server: Some(epoch.clone()),

@@ -6,6 +6,7 @@
 //! | [`below_shell`] | the agent in front of a shell that waits for its turn |
 //! | [`exec`] | becoming an agent, as it was recorded |
 //! | [`host`] | where coordinators run |
+//! | [`identity`] | which conversation a running agent has |
 //! | [`launch`] | where an agent is put: its own pane, or a new one |
 //! | [`perform`] | what a coordinator decides, done |
 //! | [`root`] | which project a folder belongs to |
@@ -16,6 +17,7 @@ pub(crate) mod behind;
 pub mod below_shell;
 pub mod exec;
 pub mod host;
+pub mod identity;
 pub mod launch;
 pub mod perform;
 pub mod root;

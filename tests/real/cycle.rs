@@ -11,6 +11,9 @@ use crate::support::agents::told;
 use crate::support::{DEADLINE, wait_until};
 use crate::world::{World, story};
 
+/// Exit code of a freeze that was refused.
+const REFUSED: i32 = 12;
+
 /// Freezes an agent and looks at everything a freeze promises. `known` was on its screen.
 #[track_caller]
 pub(crate) fn frozen(agent: &Real<'_>, id: &str, known: &str, flags: &[&str]) -> Value {
@@ -126,7 +129,7 @@ fn working(world: &World, kind: Kind) {
     agent.say("a held question [[hold=gate]]");
     agent.shows("that it works", |screen| screen.contains("esc to interrupt"));
     let process = agent.process();
-    let refused = world.home.ait(["freeze", &id]).code(1);
+    let refused = world.home.ait(["freeze", &id]).code(REFUSED);
     let said = format!("{}{}", refused.text(), refused.errors());
     assert!(said.contains("work"), "it says what was seen: {refused}");
     assert!(said.contains("--force"), "and the way out: {refused}");
@@ -157,7 +160,7 @@ fn text_in_the_prompt_line_holds_a_freeze_up() {
             agent.turn("the first question", "first-answer");
             let id = world.adopted(&agent);
             agent.typed("half a thought");
-            let refused = world.home.ait(["freeze", &id]).code(1);
+            let refused = world.home.ait(["freeze", &id]).code(REFUSED);
             assert!(agent.process().alive(), "{refused}");
             assert_eq!(told(&world.record(&id)), "live", "{refused}");
             agent.shows("what was typed", |screen| screen.contains("half a thought"));

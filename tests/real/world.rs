@@ -83,6 +83,9 @@ impl World {
             std::os::unix::fs::symlink(kind.program().unwrap(), home.bin().join(kind.name)).unwrap();
             seed::settings(*kind, &home, &projects, &mock);
         }
+        // what a login shell has read when an agent is typed into it, or a server started anew
+        let profile = format!("PATH='{}':$PATH\n", home.bin().display());
+        fs::write(home.home().join(".profile"), profile).unwrap();
         let environment = kinds.iter().flat_map(|kind| seed::environment(*kind, &mock)).collect();
         let tmux = Tmux::start_with(&home, Start { environment, ..Start::default() });
         World { tmux, home, mock }

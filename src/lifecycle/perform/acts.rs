@@ -7,6 +7,7 @@ use bstr::ByteSlice;
 use super::Performer;
 use crate::coordinator::{Act, Acted, Applied, Conversation, Deed, Heard, PaneAct, ServerSight, Sign};
 use crate::lifecycle::adopt::{self, LookError};
+use crate::lifecycle::identity;
 use crate::process::{self, ProcessId, Signal};
 use crate::record::{Liveness, ServerEpoch, Verb};
 use crate::store::PATIENCE;
@@ -18,7 +19,7 @@ impl Performer<'_> {
     /// Performs one act and says what came of it.
     pub(super) async fn perform(&mut self, act: Act) -> Heard {
         match act {
-            Act::Read => self.read(),
+            Act::Read => self.known(),
             Act::Follow => self.follow(),
             Act::Apply(verb) => Heard::Applied(self.apply(*verb)),
             Act::Look => Heard::Server(self.look().await),
@@ -31,6 +32,17 @@ impl Performer<'_> {
             Act::Signal { to, signal } => Heard::Signalled(send(&to, signal)),
             // the loop takes these itself
             Act::Tell(_) | Act::Finish(_) => Heard::Time,
+        }
+    }
+
+    /// The record, with the conversation its agent has now.
+    fn known(&mut self) -> Heard {
+        let read = self.read();
+        let Some(correction) = self.record.as_deref().and_then(identity::correction) else { return read };
+        match self.apply(Verb::Upsert(Box::new(correction))) {
+            Applied::Done(_) => self.read(),
+            // the machine's own next verb meets the same store
+            Applied::Refused(_) | Applied::Failed(_) => read,
         }
     }
 

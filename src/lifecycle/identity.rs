@@ -1,0 +1,58 @@
+//! Which conversation a running agent has, by its provider's own account: Claude Code's list of its processes, the rollout
+//! that a Codex has open. It knows what no argument says (an agent started without an id) and what arguments no longer say
+//! (a conversation that was cleared for another). Never a guess: without an account there is no answer.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::history::{self, Environment, Registry};
+use crate::process::{self, ProcessId};
+use crate::provider::Provider;
+use crate::record::{Liveness, Record, State, Upsert};
+
+/// What Claude Code's own list says of this agent: of the process itself, or, where that is a wrapper, of the nearest below.
+#[must_use]
+pub fn listed(process: &ProcessId, environment: &BTreeMap<String, String>) -> Option<Registry> {
+    let environment = Environment::recorded(environment);
+    let environment = match std::env::var_os("HOME") {
+        Some(home) => environment.with_home(Path::new(&home)),
+        None => environment,
+    };
+    history::registry(process, &environment).or_else(|| {
+        // a family that cannot be seen has no say
+        let below = process::descendants(process.pid).unwrap_or_default();
+        below.iter().find_map(|process| history::registry(process, &environment))
+    })
+}
+
+/// The session id of the conversation that this agent has now; `environment` is what is recorded of its own.
+#[must_use]
+pub fn conversation(
+    provider: Provider,
+    process: &ProcessId,
+    environment: &BTreeMap<String, String>,
+) -> Option<String> {
+    match provider {
+        Provider::Claude => listed(process, environment).map(|entry| entry.session_id),
+        Provider::Codex => history::opened_by(process.pid),
+        _ => None,
+    }
+}
+
+/// What to write when the agent of a live record has another conversation than the record says, or the record says none.
+#[must_use]
+pub fn correction(record: &Record) -> Option<Upsert> {
+    let State::Live = record.state else { return None };
+    let agent = record.agent_process()?;
+    let provider = Provider::named(&record.agent_kind)?;
+    let nothing = BTreeMap::new();
+    let told = conversation(provider, &agent, record.ait.env.as_ref().unwrap_or(&nothing))?;
+    // looked up by a pid: the answer is of this agent only if it still runs
+    if told == record.codeagent_session_id || process::liveness(&agent) != Liveness::Alive {
+        return None;
+    }
+    let mut upsert = Upsert::new(&record.root, &record.window, record.location.clone());
+    upsert.id = Some(record.id);
+    upsert.session_id = told;
+    Some(upsert)
+}
