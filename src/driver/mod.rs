@@ -9,6 +9,7 @@ mod checkpoint;
 mod examine;
 mod link;
 mod scribe;
+mod spooled;
 mod talk;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,14 +19,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::{mpsc, oneshot, watch as counter};
+use tokio::sync::{Notify, mpsc, oneshot, watch as counter};
 use tokio::task::JoinHandle;
 
 use crate::api::{self, Hello, StatusReport};
 use crate::config::Config;
 use crate::process::{self, Opened, ProcessError};
 use crate::record::{ProcessId, RecordId, Stamp};
-use crate::store::{Files, Paths, Store, StoreError, Supervising, SupervisorLock, System, Taken};
+use crate::store::{Files, Paths, Store, StoreError, Supervising, SupervisorLock, System, Taken, spool};
 use crate::supervisor::{Action, Answer, Input, LastStop, LinkEvent, LinkId, Now, Start, Supervisor};
 use crate::tmux::{OneShot, Probe, probe};
 use crate::watch::{Touched, Watcher};
@@ -137,6 +138,7 @@ async fn supervise(options: Options, ready: impl FnOnce(&Supervising)) -> Result
     let (speaker, words) = mpsc::channel(INBOX);
     let store = Arc::new(Store::open(options.paths.clone()).keeping(options.config.archive.keep));
     let jobs = scribe::start(store, inbox.clone()).map_err(failed("start the writing thread"))?;
+    let spooled = spooled::start(jobs.clone());
     let (news, heard) = counter::channel(0);
     let (wish, wishes) = mpsc::channel(64);
     let mut driver = Driver {
@@ -150,6 +152,8 @@ async fn supervise(options: Options, ready: impl FnOnce(&Supervising)) -> Result
         inbox,
         speaker,
         jobs,
+        spooled,
+        spool: BTreeSet::new(),
         news,
         links: BTreeMap::new(),
         watches: BTreeMap::new(),
@@ -187,6 +191,10 @@ struct Driver {
     inbox: mpsc::Sender<Input>,
     speaker: mpsc::Sender<Word>,
     jobs: mpsc::Sender<Job>,
+    /// Told when hooks left something to write.
+    spooled: Arc<Notify>,
+    /// The folders they leave it in.
+    spool: BTreeSet<PathBuf>,
     news: counter::Sender<u64>,
     links: BTreeMap<PathBuf, Linked>,
     watches: BTreeMap<ProcessId, JoinHandle<()>>,
@@ -490,6 +498,10 @@ impl Driver {
                 self.watcher.add(folder)?;
             }
         }
+        for folder in spool::watched(&self.paths) {
+            self.watcher.add(&folder)?;
+            self.spool.insert(folder);
+        }
         let mut folders = BTreeSet::from([resolved(&examine::socket_folder())]);
         folders.extend(named.iter().filter_map(|socket| socket.parent()).map(Path::to_owned));
         for folder in folders {
@@ -543,6 +555,9 @@ impl Driver {
             Touched::Path(path) if path == self.files.store || path == self.paths.store => {
                 self.do_job(Job::Read)
             }
+            Touched::Path(path) if path.parent().is_some_and(|folder| self.spool.contains(folder)) => {
+                self.spooled.notify_one();
+            }
             Touched::Path(path) => {
                 let in_folder = path.parent().is_some_and(|folder| self.folders.contains(folder));
                 if in_folder && path.extension().is_none_or(|ending| ending != "lock") {
@@ -553,6 +568,7 @@ impl Driver {
             }
             Touched::All => {
                 self.do_job(Job::Read);
+                self.spooled.notify_one();
                 let known: Vec<PathBuf> = self.supervisor.sockets().map(Path::to_owned).collect();
                 for socket in known {
                     let present = is_socket(&socket);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::record::{RecordId, Step, Verb};
 use crate::store::{Archive, Origin, PATIENCE, Snapshot, Store, StoreError, System};
@@ -19,6 +19,8 @@ pub(super) enum Job {
     Read,
     /// Read the ends since then, unix seconds, from the archive.
     Recall(i64),
+    /// Write what hooks could not write; says whether that worked.
+    Drain(oneshot::Sender<bool>),
     /// Keep the last screen of an ended agent, then say so.
     Screen(RecordId, Vec<u8>, Box<Input>),
     /// Keep the screen of a live agent, if there is one, then say so.
@@ -61,6 +63,15 @@ fn perform(store: &Store, system: &System, job: Job, last: &mut Option<Arc<Snaps
                     Some(Input::Store(Err(error.to_string())))
                 }
             }
+        }
+        Job::Drain(done) => {
+            let drained = store.drain(&system.facts(), PATIENCE);
+            if let Err(error) = &drained {
+                tracing::info!(%error, "what hooks told waits");
+            }
+            // the loop may have ended
+            let _ = done.send(drained.is_ok());
+            perform(store, system, Job::Read, last)
         }
         Job::Recall(since) => {
             store.sweep_checkpoints();

@@ -7,12 +7,13 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::line::{Line, Speaker, speaker};
-use super::meaning::meaning;
-use super::payload::{self, Payload};
+use super::payload;
 use super::{birth, log};
-use crate::provider::Provider;
-use crate::record::report::{Known, Names, OfRestore, Report, Settled, Turn};
+use crate::provider::{Catalog, Meaning, Provider, Turn as Said};
+use crate::record::report::{Known, Names, OfRestore, Report, Settled, Turn, TurnState};
 use crate::record::{Facts, Record, RecordId, Stamp};
 use crate::store::{HOOK_PATIENCE, Heard, Paths, Store, System, spool, turns};
 
@@ -59,9 +60,13 @@ fn hear_all(provider: &str, event: &str) {
     Hearing { store: Store::open(paths), system, provider: known, report }.take();
 }
 
-fn report(provider: Provider, event: &str, payload: &Payload, line: Line, system: &System) -> Report {
-    let meaning = meaning(provider, event, payload);
-    let session_id = Some(payload.session_id.as_str()).filter(|id| payload::is_id(id)).unwrap_or_default();
+fn report(provider: Provider, event: &str, payload: &Value, line: Line, system: &System) -> Report {
+    let catalog = Catalog::default();
+    let meaning = catalog.hook_meaning(provider.name(), event, payload);
+    let fits = |id: &&str| payload::is_id(id) && catalog.fits(provider.name(), id);
+    let session_id = meaning.session_id.as_deref().filter(fits).unwrap_or_default();
+    let transcript =
+        ["transcript_path", "transcriptPath"].iter().find_map(|name| payload.get(name)?.as_str());
     let at = Stamp::from_unix(jiff::Timestamp::now().as_second());
     Report {
         provider: provider.name().to_owned(),
@@ -71,21 +76,49 @@ fn report(provider: Provider, event: &str, payload: &Payload, line: Line, system
         line: line.processes,
         agent: line.agent,
         session_id: session_id.to_owned(),
-        transcript: Some(payload.transcript.as_str())
+        transcript: transcript
             .filter(|path| path.starts_with('/') && path.len() < 4096 && !path.contains(char::is_control))
             .unwrap_or_default()
             .to_owned(),
-        names: if session_id.is_empty() { Names::Nothing } else { meaning.names },
+        names: names(event, &meaning, session_id),
         known: None,
         restore: restore(),
-        turn: meaning.turn.map(|state| Turn {
+        turn: meaning.turn.and_then(state).map(|state| Turn {
             state,
             source: "hook".to_owned(),
             event: event.to_owned(),
             at,
-            background: payload.background,
+            background: meaning.background,
         }),
         newborn: None,
+    }
+}
+
+/// Events of a prompt that is handed in: it goes to the conversation that runs.
+const PROMPTS: &[&str] = &["UserPromptSubmit", "userPromptSubmitted", "BeforeAgent", "pre_llm_call"];
+
+fn names(event: &str, meaning: &Meaning, session_id: &str) -> Names {
+    if session_id.is_empty() {
+        Names::Nothing
+    } else if meaning.binds.is_some() || (meaning.turn.is_some() && PROMPTS.contains(&event)) {
+        Names::Now
+    } else {
+        match meaning.turn {
+            Some(Said::Starting | Said::Working | Said::Waiting | Said::NeedsInput) => Names::IfBlank,
+            // the conversation that ends may not be the one that runs by now
+            Some(Said::Ended) | None => Names::Nothing,
+        }
+    }
+}
+
+fn state(turn: Said) -> Option<TurnState> {
+    match turn {
+        Said::Starting => Some(TurnState::Starting),
+        Said::Working => Some(TurnState::Working),
+        Said::Waiting => Some(TurnState::Waiting),
+        Said::NeedsInput => Some(TurnState::NeedsInput),
+        // its end is told by its process
+        Said::Ended => None,
     }
 }
 

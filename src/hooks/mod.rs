@@ -5,7 +5,6 @@
 //! | [`hear`] | one event: to the record, to the spool, or to the log; silent and bounded whatever happens |
 //! | `payload` | the event's payload, read within a bound and a time |
 //! | `line` | which agent ran the hook: the processes above it |
-//! | `meaning` | what each provider's events say |
 //! | `birth` | what only tmux can tell: a record for an agent without one, the pane of a restore |
 //! | `log` | what was let go, one line each |
 
@@ -13,7 +12,6 @@ mod birth;
 mod hear;
 mod line;
 mod log;
-mod meaning;
 mod payload;
 
 pub use hear::hear;

@@ -11,6 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Deserializer as _;
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 /// How much of a payload counts, in bytes.
 const LIMIT: usize = 1 << 20;
@@ -19,24 +20,11 @@ const SURPLUS: usize = 64 << 20;
 /// How long the payload may take to come.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// What is looked at of a payload; blank is not supplied.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Payload {
-    pub(super) session_id: String,
-    pub(super) transcript: String,
-    pub(super) cwd: String,
-    /// How a session started, or what a prompt comes from.
-    pub(super) source: String,
-    /// Which notification it is.
-    pub(super) notification: String,
-    /// The sub-agent it is about.
-    pub(super) agent_id: String,
-    /// Whether work goes on behind the turn.
-    pub(super) background: bool,
-}
+/// The longest value that is looked at, in bytes: ids, words and lists are shorter, prompts and outputs are not asked for.
+const VALUE: usize = 64 * 1024;
 
 /// Reads standard input.
-pub(super) fn read() -> Payload {
+pub(super) fn read() -> Value {
     parse(&gather())
 }
 
@@ -76,15 +64,15 @@ fn gather() -> Vec<u8> {
 }
 
 /// What is said by a payload; of one that is cut or broken, what came before that.
-pub(super) fn parse(text: &[u8]) -> Payload {
-    let mut payload = Payload::default();
+pub(super) fn parse(text: &[u8]) -> Value {
+    let mut fields = Map::new();
     let mut reader = serde_json::Deserializer::from_slice(text);
     // a torn end is expected: what came before it counts
-    let _ = reader.deserialize_map(Fields(&mut payload));
-    payload
+    let _ = reader.deserialize_map(Fields(&mut fields));
+    Value::Object(fields)
 }
 
-struct Fields<'a>(&'a mut Payload);
+struct Fields<'a>(&'a mut Map<String, Value>);
 
 impl<'de> Visitor<'de> for Fields<'_> {
     type Value = ();
@@ -95,27 +83,12 @@ impl<'de> Visitor<'de> for Fields<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         while let Some(key) = map.next_key::<String>()? {
-            let field = match key.as_str() {
-                "session_id" | "sessionId" => &mut self.0.session_id,
-                "transcript_path" | "transcriptPath" => &mut self.0.transcript,
-                "cwd" => &mut self.0.cwd,
-                "source" => &mut self.0.source,
-                "notification_type" | "notificationType" => &mut self.0.notification,
-                "agent_id" => &mut self.0.agent_id,
-                "background_tasks" | "session_crons" => {
-                    let list: &RawValue = map.next_value()?;
-                    self.0.background |= serde_json::from_str::<Vec<IgnoredAny>>(list.get())
-                        .is_ok_and(|list| !list.is_empty());
-                    continue;
-                }
-                _ => {
-                    map.next_value::<IgnoredAny>()?;
-                    continue;
-                }
-            };
             let value: &RawValue = map.next_value()?;
-            // null, or another shape than expected, is not supplied
-            *field = serde_json::from_str(value.get()).unwrap_or_default();
+            if value.get().len() <= VALUE
+                && let Ok(value) = serde_json::from_str(value.get())
+            {
+                self.0.insert(key, value);
+            }
         }
         Ok(())
     }
@@ -133,28 +106,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_spellings_and_what_is_not_asked_for() {
-        let claude = parse(br#"{"session_id":"a","transcript_path":"/t","cwd":"/w","hook_event_name":"Stop","x":{"y":[1]},"background_tasks":[{}],"agent_id":null}"#);
-        let wanted = Payload {
-            session_id: "a".into(),
-            transcript: "/t".into(),
-            cwd: "/w".into(),
-            background: true,
-            ..Payload::default()
-        };
-        assert_eq!(claude, wanted);
-        assert_eq!(parse(br#"{"sessionId":"b","timestamp":1,"background_tasks":[]}"#).session_id, "b");
-    }
-
-    #[test]
     fn a_cut_payload_says_what_came_before_the_cut() {
         let text = br#"{"session_id":"a","tool_response":"xxxxxxxxxxxxxxxxxxxxxxx"#;
         for end in 17..text.len() {
-            assert_eq!(parse(&text[..end]).session_id, "a", "{end}");
+            assert_eq!(parse(&text[..end])["session_id"], "a", "{end}");
         }
-        for text in [&b""[..], b"x", b"[1]", b"{", br#"{"session_id":"#, br#"{"session_id":7}"#] {
-            assert_eq!(parse(text), Payload::default());
+        for text in [&b""[..], b"x", b"[1]", b"{", br#"{"session_id":"#] {
+            assert_eq!(parse(text), Value::Object(Map::new()));
         }
+    }
+
+    #[test]
+    fn what_is_too_long_to_matter_is_left_out() {
+        let text = format!(r#"{{"prompt":"{}","session_id":"a"}}"#, "x".repeat(VALUE));
+        assert_eq!(parse(text.as_bytes()), serde_json::json!({"session_id": "a"}));
     }
 
     #[test]

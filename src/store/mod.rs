@@ -287,8 +287,11 @@ impl Store {
             return Err(StoreError::BadRecords { path: files.store, bad: before.bad.clone() });
         }
         let mut batch = Batch { records: before.records.clone(), facts, done: Vec::new() };
-        let drained = self.drain_into(&mut batch);
+        let mut settled = Vec::new();
+        // what finds no record yet may find the one that is made now
+        let left = drain(&mut batch, spool::waiting(&self.paths), &mut settled);
         let answer = change(&mut batch);
+        drain(&mut batch, left, &mut settled);
         let Batch { mut records, done, .. } = batch;
         if done.iter().any(|done| done.changed) {
             let retired: Vec<Archived> = done.iter().filter_map(|done| archived(done, facts.now)).collect();
@@ -313,7 +316,7 @@ impl Store {
                 self.remove_checkpoint(done.id);
             }
         }
-        self.let_go(drained);
+        self.let_go(settled);
         Ok(answer)
     }
 
@@ -325,26 +328,9 @@ impl Store {
         if spool::is_waiting(&self.paths) { self.update(facts, patience, |_| ()) } else { Ok(()) }
     }
 
-    /// Applies what waits. Gives what is settled by it, and which turn each tells.
-    fn drain_into(&self, batch: &mut Batch<'_>) -> Vec<(PathBuf, Option<(RecordId, Turn)>)> {
-        let mut settled = Vec::new();
-        for spool::Waiting { path, report } in spool::waiting(&self.paths) {
-            match batch.report(&report) {
-                Heard::Record(id) => settled.push((path, report.turn.map(|turn| (id, turn)))),
-                Heard::Refused(why) => {
-                    tracing::info!(provider = report.provider, event = report.event, %why, "a hook's report is let go");
-                    settled.push((path, None));
-                }
-                // its record is on the way, as long as the agent lives
-                Heard::Unknown | Heard::Unproven(_) => {}
-            }
-        }
-        settled
-    }
-
     /// Forgets what is on disk now, and tells the turns of it where nothing later was told.
-    fn let_go(&self, settled: Vec<(PathBuf, Option<(RecordId, Turn)>)>) {
-        for (path, turn) in settled {
+    fn let_go(&self, settled: Vec<Gone>) {
+        for Gone { path, turn } in settled {
             if let Some((id, turn)) = turn
                 && turns::read(&self.paths, id)
                     .is_ok_and(|known| known.is_none_or(|known| known.at <= turn.at))
@@ -492,6 +478,37 @@ impl Store {
     fn cache(&self) -> MutexGuard<'_, Option<Cached>> {
         self.cached.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A report that is settled: where it lies, and the turn it tells.
+struct Gone {
+    path: PathBuf,
+    turn: Option<(RecordId, Turn)>,
+}
+
+/// Applies reports that waited, in their order. Gives those that wait on.
+fn drain(
+    batch: &mut Batch<'_>,
+    waiting: Vec<spool::Waiting>,
+    settled: &mut Vec<Gone>,
+) -> Vec<spool::Waiting> {
+    let mut left = Vec::new();
+    for waiting in waiting {
+        let report = &waiting.report;
+        match batch.report(report) {
+            Heard::Record(id) => {
+                let turn = batch.records().get(id).and_then(|record| report.turn_of(record)).cloned();
+                settled.push(Gone { path: waiting.path, turn: turn.map(|turn| (id, turn)) });
+            }
+            Heard::Refused(why) => {
+                tracing::info!(provider = report.provider, event = report.event, %why, "a hook's report is let go");
+                settled.push(Gone { path: waiting.path, turn: None });
+            }
+            // its record is on the way, as long as the agent lives
+            Heard::Unknown | Heard::Unproven(_) => left.push(waiting),
+        }
+    }
+    left
 }
 
 fn snapshot(parsed: Parsed, origin: Origin) -> Snapshot {

@@ -40,6 +40,13 @@ pub fn folders(paths: &Paths) -> Vec<PathBuf> {
     all
 }
 
+/// Makes the folders that can be made and gives those to watch: not the one in `/tmp`, which the next writer looks into.
+#[must_use]
+pub fn watched(paths: &Paths) -> Vec<PathBuf> {
+    let watched = vec![paths.state.join("spool"), paths.runtime.join("spool")];
+    watched.into_iter().filter(|folder| make_private(folder).is_ok()).collect()
+}
+
 /// Keeps a report until somebody can write it; gives where. `order` is the moment in nanoseconds since 1970.
 ///
 /// # Errors
