@@ -2,7 +2,7 @@
 
 use super::Provider;
 use super::ids::Shape;
-use super::meaning::common;
+use super::meaning::as_claude;
 use super::screen::{Line, Screen};
 use super::signs::{Composer, Dialog, Phase, Sight};
 use super::spec::{ID, Launch, Look, Naming, OPTIONS, Spec, list, switch, value};
@@ -64,7 +64,7 @@ pub(super) const SPEC: Spec = Spec {
         "StopFailure",
         "SessionEnd",
     ],
-    meaning: common,
+    meaning: as_claude,
     look: Look::Own(look),
 };
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::Provider;
 use super::ids::Shape;
-use super::meaning::{Meaning, Turn, common, noise, text, turn};
+use super::meaning::{Meaning, Turn, as_claude, noise, text, turn};
 use super::screen::{Line, Screen};
 use super::signs::{Composer, Dialog, Phase, Sight, is_braille};
 use super::spec::{ID, Launch, Look, Naming, OPTIONS, Spec, setting, switch, value};
@@ -90,7 +90,7 @@ fn meaning(event: &str, payload: &Value) -> Meaning {
     if text(payload, "prompt").is_some_and(|prompt| prompt.trim_start().starts_with(TITLE)) {
         return noise();
     }
-    common(event, payload)
+    as_claude(event, payload)
 }
 
 fn look(title: &str, screen: &Screen) -> Sight {

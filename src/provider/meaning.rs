@@ -141,7 +141,7 @@ pub(super) fn silent(_event: &str, _payload: &Value) -> Meaning {
 }
 
 /// The events Claude Code began and others took over, with snake_case payloads.
-pub(super) fn common(event: &str, payload: &Value) -> Meaning {
+pub(super) fn as_claude(event: &str, payload: &Value) -> Meaning {
     // a sub-agent's events carry its parent's id; another program's payload that reads the same settings has no id there
     if text(payload, "agent_id").is_some() || text(payload, "session_id").is_none() {
         return noise();

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::Provider;
 use super::ids::Shape;
-use super::meaning::{Meaning, Source, Turn, binds, common, noise, silent, text, turn};
+use super::meaning::{Meaning, Source, Turn, as_claude, binds, noise, silent, text, turn};
 use super::signs::{Phase, Table};
 use super::spec::{ID, Launch, Look, Naming, OPTIONS, Spec, switch, value};
 use super::store::Store;
@@ -223,7 +223,7 @@ pub(super) const GOOSE: Spec = Spec {
     needs_cwd: false,
     store: Store::NONE,
     events: &["SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"],
-    meaning: common,
+    meaning: as_claude,
     look: Look::Words(Table::NONE),
 };
 

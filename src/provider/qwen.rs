@@ -2,7 +2,7 @@
 
 use super::Provider;
 use super::ids::Shape;
-use super::meaning::common;
+use super::meaning::as_claude;
 use super::signs::{Phase, Table};
 use super::spec::{ID, Launch, Look, Naming, OPTIONS, Spec, list, switch, value};
 use super::store::{Layout, Root, Store};
@@ -50,7 +50,7 @@ pub(super) const SPEC: Spec = Spec {
         "Stop",
         "SessionEnd",
     ],
-    meaning: common,
+    meaning: as_claude,
     look: Look::Words(Table {
         titles: &[],
         braille: false,
