@@ -302,7 +302,8 @@ impl Freeze {
             Conversation::Missing(why) => ("transcript_missing", why),
             Conversation::Unknown(why) => ("transcript_unknown", why),
         };
-        if word == "transcript_missing" && !self.order.dry_run && self.again(now, &FLUSH) {
+        let late = word == "transcript_missing" && !self.order.dry_run && !self.forced();
+        if late && self.again(now, &FLUSH) {
             self.stage = Stage::Locating(target);
         } else if self.forced() {
             self.warnings.push(format!("its conversation may not come back: {why}"));

@@ -23,6 +23,7 @@ mod exec;
 mod fake;
 mod history;
 mod hook;
+mod freeze;
 mod house;
 mod idle;
 mod losses;

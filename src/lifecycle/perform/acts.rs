@@ -6,6 +6,7 @@ use bstr::ByteSlice;
 
 use super::Performer;
 use crate::coordinator::{Act, Acted, Applied, Conversation, Deed, Heard, PaneAct, ServerSight, Sign};
+use crate::history::{self, Environment, Located};
 use crate::lifecycle::adopt::{self, LookError};
 use crate::lifecycle::identity;
 use crate::process::{self, ProcessId, Signal};
@@ -65,12 +66,10 @@ impl Performer<'_> {
         Some((epoch, server))
     }
 
-    async fn look(&self) -> ServerSight {
+    async fn look(&mut self) -> ServerSight {
         let Some((epoch, server)) = self.server() else { return ServerSight::Unnamed };
-        let is_over = || {
-            let facts = self.world.system.facts();
-            crate::record::is_epoch_over(&epoch, &facts)
-        };
+        let system = &self.world.system;
+        let is_over = || crate::record::is_epoch_over(&epoch, &system.facts());
         let unknown = |why: String| if is_over() { ServerSight::Over } else { ServerSight::Unknown(why) };
         let server = match server {
             Ok(server) => server,
@@ -82,7 +81,10 @@ impl Performer<'_> {
             Err(ListError::Bad(error)) => return ServerSight::Unknown(error.to_string()),
         };
         match adopt::epoch(&server).await {
-            Ok(now) if now.is_same_life(&epoch) => ServerSight::Listed(Box::new(snapshot)),
+            Ok(now) if now.is_same_life(&epoch) => {
+                self.started_at = now.started_at;
+                ServerSight::Listed(Box::new(snapshot))
+            }
             Ok(_) => ServerSight::Over,
             Err(LookError::Unanswered(error)) => unknown(error.to_string()),
             Err(error) => ServerSight::Unknown(error.to_string()),
@@ -93,7 +95,7 @@ impl Performer<'_> {
         let Some((epoch, server)) = self.server() else {
             return Acted::Refused("its record names no server".to_owned());
         };
-        let Some(started_at) = epoch.started_at else {
+        let Some(started_at) = epoch.started_at.or(self.started_at) else {
             return Acted::Refused("its record does not say when its server started".to_owned());
         };
         let server = match server {
@@ -131,9 +133,43 @@ impl Performer<'_> {
         })
     }
 
-    /// Whether the conversation can be resumed from disk.
+    /// Whether the conversation can be resumed from disk, where its provider looks for it.
     fn locate(&self) -> Conversation {
-        Conversation::Unknown("conversations of this provider cannot be looked for".to_owned())
+        let Some(record) = &self.record else {
+            return Conversation::Unknown("there is no record".to_owned());
+        };
+        let cwd = record.ait.cwd.as_deref().unwrap_or(&record.root);
+        let located = history::locate(
+            &record.agent_kind,
+            &record.codeagent_session_id,
+            Path::new(cwd),
+            &self.environment(),
+        );
+        match located {
+            Located::Present { path, files_under_cwd: true, .. } => {
+                Conversation::Present { path: path.to_string_lossy().into_owned() }
+            }
+            Located::Present { path, files_under_cwd: false, .. } => {
+                Conversation::Missing(format!("{} is not filed under {cwd}", path.display()))
+            }
+            Located::Ambiguous { candidates } => {
+                Conversation::Unknown(format!("{} files say that they are it", candidates.len()))
+            }
+            Located::Missing { why } => {
+                Conversation::Missing(format!("its conversation is not on disk: {}", why.word()))
+            }
+            Located::Unknown { why } => Conversation::Unknown(why.to_string()),
+        }
+    }
+
+    /// The agent's own environment, as far as it was recorded.
+    pub(super) fn environment(&self) -> Environment {
+        let recorded = self.record.as_ref().and_then(|record| record.ait.env.clone()).unwrap_or_default();
+        let environment = Environment::recorded(&recorded);
+        match std::env::var_os("HOME") {
+            Some(home) => environment.with_home(Path::new(&home)),
+            None => environment,
+        }
     }
 }
 

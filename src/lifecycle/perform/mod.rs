@@ -39,6 +39,8 @@ struct Performer<'a> {
     id: RecordId,
     /// The record as it was last read: it names the server and the pane.
     record: Option<Box<Record>>,
+    /// When its server started, by the server's own word: a record of an earlier script does not say.
+    started_at: Option<i64>,
     deaths: JoinSet<ProcessId>,
     watcher: Option<Watcher>,
 }
@@ -88,7 +90,8 @@ pub async fn run(
     stops: &mut Stops,
     tell: &mut dyn FnMut(Step),
 ) -> Outcome {
-    let mut performer = Performer { world, id, record: None, deaths: JoinSet::new(), watcher: None };
+    let mut performer =
+        Performer { world, id, record: None, started_at: None, deaths: JoinSet::new(), watcher: None };
     loop {
         while let Some(act) = machine.next_act() {
             let heard = match act {
