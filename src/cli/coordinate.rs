@@ -10,6 +10,7 @@ use crate::coordinator::{Drop, End, Freeze, Order, Outcome, Policy, Step, Task, 
 use crate::lifecycle::host;
 use crate::lifecycle::perform::{self, Stops, World};
 use crate::process::{self, ProcessId};
+use crate::provider::{self, Catalog};
 use crate::record::{RecordId, StateName};
 use crate::store::{Paths, Store, System};
 
@@ -69,6 +70,10 @@ fn policy(text: &str) -> Result<Policy, String> {
     })
 }
 
+fn refused(error: provider::Refused) -> Failure {
+    Failure::of(Exit::INTERNAL, &error)
+}
+
 /// Everything an operation is run with.
 struct Host {
     world: World,
@@ -124,6 +129,8 @@ impl Host {
             store: Store::open(Paths::from_env()?),
             system: System::here(),
             program: program::path()?,
+            // the user's own agents as far as they can be read; those that are built in always
+            catalog: config.catalog().or_else(|_| Catalog::new(Vec::new())).map_err(refused)?,
             capture_max_lines: config.frozen.capture_max_lines,
         };
         Ok(Self { world, me: process::me()?, stops: Stops::new()? })

@@ -1,8 +1,8 @@
 //! Freeze: ends an agent and puts the stand-in into its pane.
 //!
 //! ```text
-//! record → pane → family → sight → conversation → capture → freeze-begin → stamp → family, watches → TERM → KILL
-//!   └────────── refused, nothing changed ──────────┘        └── taken back while the agent lives ──┘
+//! record → pane → family → sight → conversation → capture → freeze-begin → stamp → sight → family, watches → TERM → KILL
+//!   └────────── refused, nothing changed ──────────┘        └────── taken back while the agent lives ──────┘
 //! → dead → descendants → stand-in → freeze-commit
 //!   └──── only forward ────┘
 //! ```
@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::family::Family;
-use super::sight::{Policy, Sight, judge};
+use super::sight::{Mood, Policy, Sight, judge};
 use super::told::{End, Outcome, Step};
 use super::{
     Act, Acted, Applied, Captured, Conversation, Coordinator, Deed, Heard, PaneAct, ServerSight, Sign, Task,
@@ -47,7 +47,7 @@ const READY: [Duration; 9] = [
     Duration::from_millis(5000),
 ];
 /// How often a stand-in that is not there is started again.
-const STANDS: usize = 3;
+const STANDS: usize = 6;
 /// The pauses before a server that did not say is asked again.
 const SERVER: [Duration; 3] = [Duration::from_millis(500), Duration::from_secs(2), Duration::from_secs(5)];
 /// The pauses before a verb that a busy store did not take is tried again.
@@ -121,6 +121,10 @@ enum Stage {
     Beginning(Target),
     /// Waits for the stamp.
     Stamping(Held),
+    /// Waits for the listing that says what became of a pane that took no stamp.
+    Missing { held: Held, outcome: Outcome },
+    /// Waits for what the agent is doing now, under the lease.
+    Rechecking(Held),
     /// Waits for the tree that is about to be ended.
     Counting(Held),
     /// Waits for the agent's death.
@@ -382,12 +386,55 @@ impl Freeze {
         match acted {
             Acted::Done => {
                 self.tell("stamped", held.target.pane.to_string());
-                self.go(Stage::Counting(held), Act::Family);
+                if self.forced() {
+                    self.go(Stage::Counting(held), Act::Family);
+                } else {
+                    self.go(Stage::Rechecking(held), Act::Examine);
+                }
             }
-            Acted::NotMet => self.take_back(held, failed("pane_changed", "its pane runs something else now")),
-            Acted::Refused(why) => self.take_back(held, failed("pane_gone", why)),
-            Acted::NoServer => self.take_back(held, failed("server_gone", "its server is gone")),
+            Acted::NotMet => {
+                let outcome = failed("pane_changed", "its pane runs something else now");
+                self.go(Stage::Missing { held, outcome }, Act::Look);
+            }
+            Acted::Refused(why) => {
+                let outcome = failed("pane_gone", why);
+                self.go(Stage::Missing { held, outcome }, Act::Look);
+            }
+            Acted::NoServer => {
+                let outcome = failed("server_gone", "its server is gone");
+                self.go(Stage::Missing { held, outcome }, Act::Look);
+            }
             Acted::Unknown(why) => self.take_back(held, failed("server_unknown", why)),
+        }
+    }
+
+    /// A pane that went away under the lease leaves the way forward: what may be left of the agent is ended, and the record is
+    /// frozen without a pane. A pane that is there was given to something else.
+    fn missed(&mut self, held: Held, outcome: Outcome, server: ServerSight) {
+        let gone = match server {
+            ServerSight::Over => true,
+            ServerSight::Listed(snapshot) => !snapshot.panes.iter().any(|row| row.id.0 == held.target.pane.0),
+            ServerSight::Unnamed | ServerSight::Unknown(_) => false,
+        };
+        if gone {
+            self.go(Stage::Counting(held), Act::Family);
+        } else {
+            self.take_back(held, outcome);
+        }
+    }
+
+    /// It may have begun a turn since the first look: then the race is lost, and it is left alone.
+    fn rechecked(&mut self, held: Held, sight: &Sight) {
+        // one that died meanwhile shows nothing any more
+        let accepted = match self.order.policy {
+            Policy::Named | Policy::Accepted => Policy::Accepted,
+            policy => policy,
+        };
+        match judge(sight, accepted) {
+            Some(refusal) if !matches!(sight.mood, Mood::Unknown) => {
+                self.take_back(held, refusal.outcome());
+            }
+            Some(_) | None => self.go(Stage::Counting(held), Act::Family),
         }
     }
 
@@ -740,6 +787,8 @@ impl Coordinator for Freeze {
             (Stage::Capturing(target), Heard::Captured(captured)) => self.captured(target, captured),
             (Stage::Beginning(target), Heard::Applied(applied)) => self.begun(now, target, applied),
             (Stage::Stamping(held), Heard::Acted(acted)) => self.stamped(held, acted),
+            (Stage::Missing { held, outcome }, Heard::Server(server)) => self.missed(held, outcome, server),
+            (Stage::Rechecking(held), Heard::Sight(sight)) => self.rechecked(held, &sight),
             (Stage::Counting(held), Heard::Family(family)) => self.counted(now, held, family),
             (Stage::Recounting { held, kin }, Heard::Family(family)) => {
                 self.recounted(now, held, kin, family)

@@ -48,6 +48,8 @@ pub struct Sight {
     pub queued: bool,
     /// Its prompt line.
     pub composer: Composer,
+    /// Its turns run in a server that others share: ending it would leave a turn running.
+    pub shares_server: bool,
 }
 
 impl Sight {
@@ -61,6 +63,7 @@ impl Sight {
             background: false,
             queued: false,
             composer: Composer::Unknown,
+            shares_server: false,
         }
     }
 
@@ -117,6 +120,10 @@ const UNKNOWN: &str = "name it alone to be asked, or --force";
 /// Whether an agent that is seen so may be ended; `None` if it may.
 #[must_use]
 pub fn judge(sight: &Sight, policy: Policy) -> Option<Refusal> {
+    if sight.shares_server && matches!(sight.mood, Mood::Working | Mood::Asking) {
+        let seen = "a turn is open, and it runs in a server that others share: it would go on".to_owned();
+        return Some(Refusal { word: "shared_turn", seen, hint: "wait for its end, or interrupt it" });
+    }
     let sweeping = match policy {
         Policy::Force => return None,
         Policy::Named | Policy::Accepted => false,
@@ -181,6 +188,7 @@ mod tests {
             background: false,
             queued: false,
             composer: Composer::Empty,
+            shares_server: false,
         }
     }
 
@@ -225,6 +233,15 @@ mod tests {
             }
             assert_eq!(word(&sight, Policy::Accepted), "");
             assert_eq!(word(&sight, Policy::Force), "");
+        }
+    }
+
+    #[test]
+    fn a_turn_in_a_shared_server_is_not_cut_even_by_force() {
+        for policy in [Policy::Named, Policy::Accepted, Policy::Force].into_iter().chain(SWEEPS) {
+            let shared = Sight { shares_server: true, ..ready() };
+            assert_eq!(word(&shared, policy), "", "between turns nothing is lost");
+            assert_eq!(word(&Sight { mood: Mood::Working, ..shared }, policy), "shared_turn");
         }
     }
 

@@ -101,6 +101,7 @@ impl Asked {
             | Ask::KeepDead { .. }
             | Ask::UnkeepDead { .. }
             | Ask::UnstampFrozen { .. }
+            | Ask::StampFrozen { .. }
             | Ask::RespawnStandin { .. }
             | Ask::KillDead { .. } => {
                 let dispatch = act(client.identity(), program, ask)?.printed();
@@ -237,6 +238,10 @@ fn act(identity: &Identity, program: &Path, ask: &Ask) -> Result<Dispatch, BadVa
         Ask::UnstampFrozen { pane, record } => {
             let guard = guard(*pane).stamped(PaneOption::Frozen, *record);
             Ok(guarded::unset(guard, PaneOption::Frozen, token))
+        }
+        Ask::StampFrozen { pane, record } => {
+            let guard = guard(*pane).stamped(PaneOption::Record, *record).dead();
+            Ok(guarded::stamp_frozen(guard, *record, token))
         }
         Ask::RespawnStandin { pane, record } => {
             Ok(guarded::respawn_standin(guard(*pane), *record, program, token))

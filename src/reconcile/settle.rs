@@ -59,6 +59,8 @@ pub enum Settle {
     Commit(Location),
     /// Take the stamp off that pane, then `freeze-abort`.
     AbortFreeze(PaneId),
+    /// Stamp that dead pane as the one the stand-in is to take; the next look finds it stamped.
+    StampFrozen(PaneId),
     /// Respawn the stand-in in that pane, guarded, then `standin-respawned`.
     Respawn(PaneId),
     /// `restore-abort` with this reason, then bring the stand-in back.
@@ -128,14 +130,23 @@ fn settle_freezing(record: &Record, pane: &Pane, facts: &Facts<'_>) -> Settle {
         return Settle::Respawn(pane.id);
     }
     let same = record.location.process().is_some_and(|own| is_same(own, &pane.process));
+    // the coordinator went between `freeze-begin` and the stamp, and then the agent did
+    if pane.dead && record.location.pane_id() == Some(pane.id) {
+        return Settle::StampFrozen(pane.id);
+    }
     if same && !pane.dead && agent_liveness(record, facts) == Liveness::Alive {
         return Settle::AbortFreeze(pane.id);
     }
     // Nothing waits for ever.
-    if waited(record, facts) > facts.grace.saturating_mul(2) {
-        Settle::Respawn(pane.id)
-    } else {
+    if waited(record, facts) <= facts.grace.saturating_mul(2) {
         Settle::Wait("indeterminate")
+    } else if pane.stamped {
+        Settle::Respawn(pane.id)
+    } else if same {
+        // its shell lives, and the pane was never ours: what became of the agent is told of a live record
+        Settle::AbortFreeze(pane.id)
+    } else {
+        Settle::Commit(Location::Gone)
     }
 }
 
@@ -256,6 +267,8 @@ mod tests {
         );
         let dead = Pane { stamped: true, dead: true, ..pane(41) };
         assert_eq!(run(&record, &there(dead), &[41]), Settle::Respawn(PaneId(1)));
+        let unstamped = Pane { dead: true, ..pane(41) };
+        assert_eq!(run(&record, &there(unstamped), &[41]), Settle::StampFrozen(PaneId(1)));
         let agent = Pane { stamped: true, ..pane(41) };
         assert_eq!(run(&record, &there(agent), &[]), Settle::AbortFreeze(PaneId(1)));
         assert_eq!(run(&record, &there(pane(41)), &[]), Settle::AbortFreeze(PaneId(1)));
@@ -264,8 +277,14 @@ mod tests {
         let other = there(pane(99));
         assert_eq!(run(&record, &other, &[41]), Settle::Wait("indeterminate"));
         let long_after = World { now: 100 + 121, ..World::new(&[5, 41]) };
-        let settled = long_after.with(|facts| settle(&record, &other, facts, 20));
-        assert_eq!(settled, Settle::Respawn(PaneId(1)), "nothing waits for ever");
+        let settled = |pane: Pane| long_after.with(|facts| settle(&record, &there(pane), facts, 20));
+        assert_eq!(
+            settled(Pane { stamped: true, ..pane(99) }),
+            Settle::Respawn(PaneId(1)),
+            "nothing waits for ever"
+        );
+        assert_eq!(settled(pane(99)), Settle::Commit(Location::Gone), "a stranger's pane");
+        assert_eq!(settled(pane(41)), Settle::AbortFreeze(PaneId(1)), "its shell");
     }
 
     #[test]

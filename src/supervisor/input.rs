@@ -313,6 +313,13 @@ pub enum Ask {
         /// The record.
         record: RecordId,
     },
+    /// Stamp a dead pane of the record as the one its stand-in is to take.
+    StampFrozen {
+        /// The pane.
+        pane: PaneId,
+        /// The record.
+        record: RecordId,
+    },
     /// Put the record's stand-in into the pane, whatever runs there, when it carries the stand-in's stamp.
     RespawnStandin {
         /// The pane.

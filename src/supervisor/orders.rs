@@ -95,7 +95,7 @@ impl Supervisor {
                 up.soil(now.mono)
             }
             (Ask::Nudge { .. }, _) => {}
-            (Ask::RespawnStandin { .. }, _) => up.soil(now.mono),
+            (Ask::RespawnStandin { .. } | Ask::StampFrozen { .. }, _) => up.soil(now.mono),
             (Ask::Ping, _) => {}
             (
                 Ask::Stamp { .. } | Ask::Unstamp { .. } | Ask::UnstampFrozen { .. } | Ask::UnkeepDead { .. },
@@ -295,6 +295,7 @@ impl Supervisor {
                     | Ask::Nudge { .. }
                     | Ask::Unstamp { .. }
                     | Ask::UnstampFrozen { .. }
+                    | Ask::StampFrozen { .. }
                     | Ask::RespawnStandin { .. }
                     | Ask::UnkeepDead { .. }
                     | Ask::KillDead { .. }

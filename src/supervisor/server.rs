@@ -117,6 +117,8 @@ pub(super) struct Up {
     pub(super) keeping: BTreeMap<PaneId, Keeping>,
     /// The dead pane being closed, one at a time.
     pub(super) closing: Option<Closing>,
+    /// Dead panes that were stamped for a stand-in, once each.
+    pub(super) claimed: BTreeSet<(PaneId, RecordId)>,
     /// Stand-ins that were ordered back, each once per death: the pane, the record and the process that died.
     pub(super) respawned: BTreeSet<(PaneId, RecordId, i32)>,
     /// Dead panes that stay, because the user keeps them or the server would not close them.
@@ -309,6 +311,7 @@ impl Up {
             stamped: BTreeSet::new(),
             keeping: BTreeMap::new(),
             closing: None,
+            claimed: BTreeSet::new(),
             respawned: BTreeSet::new(),
             left: BTreeSet::new(),
             taking_back: false,
@@ -364,6 +367,7 @@ impl Up {
         self.stamped.retain(|(pane, _)| there(pane));
         self.keeping.retain(|pane, _| there(pane));
         self.left.retain(there);
+        self.claimed.retain(|(pane, _)| there(pane));
         self.respawned.retain(|(pane, _, _)| there(pane));
         self.flow.retain(|window, _| world.windows().any(|(id, _)| id == *window));
     }
@@ -380,6 +384,7 @@ impl Up {
             | Ask::Stamp { .. }
             | Ask::Unstamp { .. }
             | Ask::UnstampFrozen { .. }
+            | Ask::StampFrozen { .. }
             | Ask::RespawnStandin { .. }
             | Ask::KeepDead { .. }
             | Ask::UnkeepDead { .. }

@@ -54,6 +54,10 @@ impl Supervisor {
                 self.look_again(now);
                 return None;
             }
+            (Settle::StampFrozen(pane), _) => {
+                self.claim_pane(now, record, PaneId(pane.0));
+                return None;
+            }
             (Settle::Respawn(pane), _) => {
                 self.respawn_standin(now, record, PaneId(pane.0));
                 return None;
@@ -127,6 +131,19 @@ impl Supervisor {
             stamped: row.frozen == id,
             ready: row.ready,
         })
+    }
+
+    /// Stamps a dead pane for the record's stand-in, once.
+    fn claim_pane(&mut self, now: Now, record: &Record, pane: PaneId) {
+        let Some(socket) = record.ait.server.as_ref().map(|epoch| epoch.socket.clone()) else { return };
+        let Some(up) = self.servers.get_mut(Path::new(&socket)).and_then(super::Server::up_mut) else {
+            return;
+        };
+        if up.claimed.insert((pane, record.id)) {
+            self.ask(now, Path::new(&socket), Ask::StampFrozen { pane, record: record.id });
+        } else {
+            self.look_again(now);
+        }
     }
 
     /// Puts the stand-in back into its dead pane, once per death of it.

@@ -365,7 +365,9 @@ impl Tmux {
                 Answer::Pane(all.panes.into_iter().find(|row| row.id == *pane))
             }
             // no simulated record is ever on its way
-            Ask::UnstampFrozen { .. } | Ask::RespawnStandin { .. } => Answer::NotDone,
+            Ask::UnstampFrozen { .. } | Ask::StampFrozen { .. } | Ask::RespawnStandin { .. } => {
+                Answer::NotDone
+            }
             Ask::Habits(pane) => match self.panes.get(&pane.0) {
                 Some(pane) => Answer::Habits(Habits { hooks: self.hooks, keeps: self.keeps, own: pane.own }),
                 None => Answer::Failed(format!("can't find pane: {pane}")),

@@ -62,6 +62,7 @@ fn plan(record: &Record, decided: &Settle) -> Plan {
         Settle::Unknown => Plan::Say("unknown".to_owned()),
         Settle::Wait(what) => Plan::Say(format!("wait|{what}")),
         Settle::Respawn(pane) => Plan::Say(format!("respawn|{pane}")),
+        Settle::StampFrozen(pane) => Plan::Say(format!("stamp|{pane}")),
         Settle::AbortFreeze(pane) => Plan::Say(format!("freeze-abort|{pane}")),
         Settle::Commit(at) => Plan::Verbs(vec![Verb::FreezeCommit { nonce, at: at.clone() }]),
         Settle::Confirm(at) => Plan::Verbs(vec![Verb::RestoreConfirm { nonce, at: at.clone() }]),

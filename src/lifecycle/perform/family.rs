@@ -54,15 +54,24 @@ fn kin(row: &Row) -> Kin {
 
 /// The daemon of Codex that serves every Codex of the user: `codex app-server …`. One that speaks over its own standard
 /// input and output (`stdio://`) is a tool of its parent alone.
-fn is_shared(argv: &[Vec<u8>]) -> bool {
-    let mut words = argv.iter().map(Vec::as_slice);
+pub(super) fn is_shared(argv: &[Vec<u8>]) -> bool {
     let is_codex = |word: &[u8]| {
         let last = word.rsplit(|byte| *byte == b'/').next().unwrap_or(word);
         last == b"codex" || last.starts_with(b"codex-") || last == b"codex.js"
     };
-    words.by_ref().take(3).any(is_codex)
-        && words.next() == Some(b"app-server".as_slice())
-        && argv.iter().any(|word| word.starts_with(b"unix://") || word == b"daemon")
+    // itself, or a script below its interpreter
+    let at = argv.iter().take(3).position(|word| is_codex(word));
+    at.and_then(|at| argv.get(at + 1)).is_some_and(|word| word == b"app-server")
+        && !argv.iter().any(|word| word.starts_with(b"stdio://"))
+}
+
+/// Whether the shared daemon of Codex runs.
+pub(super) fn shared_daemon_runs() -> bool {
+    let Ok(table) = Table::read() else { return false };
+    table.rows().iter().any(|row| {
+        (row.comm.starts_with(b"codex") || row.comm.starts_with(b"node") || row.comm.starts_with(b"sh"))
+            && process::facts(row.id.pid).is_some_and(|facts| is_shared(&facts.argv))
+    })
 }
 
 #[cfg(test)]
@@ -80,7 +89,7 @@ mod tests {
         assert!(shared("node /usr/bin/codex app-server --listen unix://"));
         assert!(shared("codex app-server daemon start"));
         assert!(!shared("codex app-server --listen stdio://"));
-        assert!(!shared("codex app-server"));
+        assert!(shared("codex app-server"));
         assert!(!shared("codex resume app-server unix://x"));
         assert!(!shared("vim app-server unix://x"));
     }

@@ -16,6 +16,7 @@ use tokio::task::JoinSet;
 
 use crate::coordinator::{Act, Coordinator, End, Heard, Outcome, Step, Watching};
 use crate::process::{self, Opened, ProcessId, Watch};
+use crate::provider::Catalog;
 use crate::record::{Record, RecordId};
 use crate::store::{Store, System};
 use crate::watch::{Touched, Watcher};
@@ -29,6 +30,8 @@ pub struct World {
     pub system: System,
     /// The absolute path of this program, for stand-ins and what is started in panes.
     pub program: PathBuf,
+    /// The kinds of agents there are.
+    pub catalog: Catalog,
     /// The most lines of history a capture holds.
     pub capture_max_lines: u32,
 }
@@ -127,7 +130,11 @@ pub async fn run(
 /// Until that moment on the clock that runs from boot; never for `None`.
 async fn until(due: Option<Duration>) {
     match due {
-        Some(due) => tokio::time::sleep(due.saturating_sub(process::boot_age())).await,
+        Some(due) => {
+            let span = due.saturating_sub(process::boot_age());
+            // nothing comes: only the time passes
+            let _ = tokio::time::timeout(span, std::future::pending::<()>()).await;
+        }
         None => std::future::pending().await,
     }
 }
