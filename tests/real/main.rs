@@ -29,5 +29,6 @@ mod mock;
 mod others;
 mod seed;
 mod start;
+mod stored;
 mod turns;
 mod world;
