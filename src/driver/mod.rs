@@ -356,6 +356,7 @@ impl Driver {
             Action::Checkpoint { socket, server, pane, record } => {
                 checkpoint::keep(self.jobs.clone(), socket, server, pane, record);
             }
+            Action::KeepPlan(plan) => self.do_job(Job::Plan(plan)),
             Action::Recall { since } => self.do_job(Job::Recall(since)),
             Action::RemakeSocket(process) => match process::signal(&process, process::Signal::USR1) {
                 Ok(delivery) => {

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
 
+use crate::process;
 use crate::record::{RecordId, Step, Verb};
 use crate::store::{Archive, Origin, PATIENCE, Snapshot, Store, StoreError, System};
 use crate::supervisor::{EndedEarlier, Input, StoreView, Ticket, Written};
+use crate::world::plan::Plan;
 
 /// Jobs that may wait.
 const ROOM: usize = 256;
@@ -23,6 +25,8 @@ pub(super) enum Job {
     Drain(oneshot::Sender<bool>),
     /// Keep the last screen of an ended agent, then say so.
     Screen(RecordId, Vec<u8>, Box<Input>),
+    /// Keep what stands where on a server.
+    Plan(Box<Plan>),
     /// Keep the screen of a live agent, if there is one, then say so.
     Checkpoint(RecordId, Option<Vec<u8>>, Box<Input>),
 }
@@ -75,7 +79,20 @@ fn perform(store: &Store, system: &System, job: Job, last: &mut Option<Arc<Snaps
         }
         Job::Recall(since) => {
             store.sweep_checkpoints();
+            store.sweep_plans();
             Some(Input::Recalled(recall(store, since)))
+        }
+        Job::Plan(mut plan) => {
+            for pane in plan.windows.iter_mut().flat_map(|window| &mut window.panes) {
+                if pane.record.is_none() {
+                    let cwd = process::facts(pane.pid).and_then(|facts| facts.cwd);
+                    pane.cwd = cwd.map(|cwd| cwd.to_string_lossy().into_owned());
+                }
+            }
+            if let Err(error) = store.write_plan(&plan) {
+                tracing::warn!(%error, "what stands where is not kept");
+            }
+            None
         }
         Job::Checkpoint(record, screen, then) => {
             if let Some(screen) = screen

@@ -75,7 +75,7 @@ impl Store {
 }
 
 /// Writes a file whole or not at all.
-fn write(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let new = file::temporary(path);
     let written = fs::OpenOptions::new()
         .write(true)

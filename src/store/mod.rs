@@ -14,6 +14,7 @@ mod file;
 mod lock;
 mod paths;
 mod peek;
+mod plans;
 mod repair;
 pub mod spool;
 mod supervisor_lock;

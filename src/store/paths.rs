@@ -112,6 +112,12 @@ impl Paths {
         self.state.join("checkpoints").join(id.to_string())
     }
 
+    /// The folder of the floor plans, one file per life of a server.
+    #[must_use]
+    pub fn plans(&self) -> PathBuf {
+        self.state.join("plans")
+    }
+
     /// Makes the folder of a record's captures, 0700, and gives it.
     ///
     /// # Errors

@@ -66,6 +66,7 @@ impl Supervisor {
             .filter(|(window, span)| up.flow.insert(*window, *span) != Some(*span))
             .copied()
             .collect();
+        self.plan_may_move(socket);
         let Some(up) = self.servers.get(socket).and_then(super::Server::up) else { return };
         let here: Vec<(RecordId, u64)> = self
             .records()

@@ -9,6 +9,7 @@ use tmux_control::{PaneId, SessionId, WindowId};
 
 use crate::record::{ProcessId, Record, RecordId, Records, Refused, Verb};
 use crate::world::mark::Mark;
+use crate::world::plan::Plan;
 use crate::world::rows::{PaneRow, Snapshot};
 
 /// Now, as the driver reads it: a clock that only runs forward, and the wall.
@@ -457,6 +458,8 @@ pub enum Action {
         /// The record.
         record: RecordId,
     },
+    /// Keep what stands where on a server, for the case that it goes.
+    KeepPlan(Box<Plan>),
     /// Read the ends of earlier boots from the archive.
     Recall {
         /// Nothing before this moment matters, unix seconds.

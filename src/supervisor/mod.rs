@@ -16,6 +16,7 @@
 
 mod checkpoint;
 mod decide;
+mod floor;
 mod hearing;
 mod input;
 mod judge;
@@ -35,6 +36,7 @@ use crate::api::{Happening, RECENT};
 use crate::record::{ProcessId, Record, RecordId, Stamp, StateName, Verb};
 
 use checkpoint::Checkpoints;
+use floor::Plans;
 pub use input::{
     Action, Answer, Ask, AttachFailure, EndedEarlier, Examined, FoundServer, Habits, Identity, Input,
     LastStop, LinkEvent, LinkId, Now, ShellHost, Start, StoreView, Tag, Ticket, Written,
@@ -93,6 +95,8 @@ pub struct Supervisor {
     recall: Recall,
     /// The screens of live agents, kept up to date.
     checkpoints: Checkpoints,
+    /// What stands where, as it was last kept.
+    plans: Plans,
     stopping: Option<Duration>,
     ended: bool,
     recent: VecDeque<Happening>,
@@ -208,6 +212,7 @@ impl Supervisor {
             writing: Writing::Idle,
             recall: Recall::Wanted,
             checkpoints: Checkpoints::default(),
+            plans: Plans::default(),
             stopping: None,
             ended: false,
             recent: VecDeque::new(),
@@ -369,7 +374,7 @@ impl Supervisor {
             .chain(endings)
             .chain(dying)
             .chain(layouts)
-            .chain([writing, self.again, self.checkpoint_due()])
+            .chain([writing, self.again, self.checkpoint_due(), self.plans_due()])
             .flatten()
             .min()
     }
@@ -423,6 +428,7 @@ impl Supervisor {
         }
         self.order(now);
         self.checkpoint(now);
+        self.plan(now);
     }
 
     /// Whether the ends of earlier boots are still being read: nothing is written before they are known, so that a

@@ -5,6 +5,7 @@
 //! world never forgets anything by itself; only a newer complete listing removes.
 
 pub mod mark;
+pub mod plan;
 pub mod rows;
 
 use std::collections::BTreeMap;

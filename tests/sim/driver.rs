@@ -238,7 +238,7 @@ impl Sim {
                 self.at(at, Event::Recall { life, since });
             }
             Action::RemakeSocket(process) => self.remake_socket(&process),
-            Action::Publish => {}
+            Action::KeepPlan(_) | Action::Publish => {}
             Action::Ended => self.ended(),
         }
     }

@@ -29,7 +29,7 @@ fn an_idle_supervisor_sleeps_in_the_kernel() {
     supervisor.attached(&tmux);
     supervisor.watching(&tmux, 50);
     supervisor.settled(&tmux);
-    checkpointed(&home);
+    checkpointed(&home, &tmux);
     let watcher = supervisor.process();
     let resident = watcher.resident().unwrap();
     println!("resident: {resident} bytes");
@@ -53,16 +53,18 @@ fn an_idle_supervisor_sleeps_in_the_kernel() {
 }
 
 /// Waits until the screen of every agent was kept once more after the half minute of its last output: then none is due.
-fn checkpointed(home: &Home) {
-    let half_minute = |at: SystemTime| at.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs() / 30;
-    let last = half_minute(SystemTime::now());
-    let ids: Vec<String> = home.records().iter().map(|r| r["id"].as_str().unwrap().to_owned()).collect();
+fn checkpointed(home: &Home, tmux: &Tmux) {
     wait_until("the last checkpoints", Duration::from_secs(120), || {
-        let kept = |id: &String| {
+        let kept = |record: &serde_json::Value| {
+            let id = record["id"].as_str().unwrap();
             let path = home.home().join(".local/state/ait/checkpoints").join(id).join("capture.txt");
-            fs::metadata(path).is_ok_and(|meta| half_minute(meta.modified().unwrap()) > last)
+            let output: u64 =
+                tmux.format(record["pane_id"].as_str().unwrap(), "#{window_activity}").parse().unwrap();
+            let at = fs::metadata(path).ok()?.modified().unwrap();
+            let at = at.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
+            (at / 30 > output / 30).then_some(())
         };
-        ids.iter().all(kept).then_some(())
+        home.records().iter().all(|record| kept(record).is_some()).then_some(())
     });
 }
 

@@ -1,0 +1,102 @@
+//! Floor plans: what stands where is kept of each server, by event, so that a crash takes no split and no companion with it.
+//!
+//! A pane that is gone stays in the plan for a while: a server's end, and a shutdown above all, takes the panes first.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tmux_control::PaneId;
+
+use super::{Action, Now, Server, StateName, Supervisor};
+use crate::record::{RecordId, ServerEpoch};
+use crate::world::plan::Plan;
+
+/// How long a plan is kept that names panes which are gone.
+const LINGER: Duration = Duration::from_secs(90);
+
+/// The plans as they were last kept.
+#[derive(Debug, Default)]
+pub(super) struct Plans {
+    of: BTreeMap<PathBuf, Kept>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    plan: Plan,
+    /// When one that names fewer panes takes its place.
+    due: Option<Duration>,
+    /// There was output since: a companion may be elsewhere.
+    stale: bool,
+}
+
+impl Supervisor {
+    /// There was output on that server.
+    pub(super) fn plan_may_move(&mut self, socket: &std::path::Path) {
+        if let Some(kept) = self.plans.of.get_mut(socket) {
+            kept.stale = kept.plan.windows.iter().any(|w| w.panes.iter().any(|pane| pane.record.is_none()));
+        }
+    }
+
+    /// When a plan that names fewer panes is to be kept.
+    pub(super) fn plans_due(&self) -> Option<Duration> {
+        self.plans.of.values().filter_map(|kept| kept.due).min()
+    }
+
+    /// Keeps the plans that changed.
+    pub(super) fn plan(&mut self, now: Now) {
+        let mut fresh = Vec::new();
+        for (socket, server) in &self.servers {
+            if let Some(plan) = self.plan_of(socket, server) {
+                fresh.push((socket.clone(), plan));
+            }
+        }
+        self.plans
+            .of
+            .retain(|socket, _| self.servers.get(socket).is_some_and(|server| server.up().is_some()));
+        for (socket, plan) in fresh {
+            let kept = self.plans.of.get_mut(&socket).filter(|kept| kept.plan.server == plan.server);
+            if let Some(kept) = kept {
+                if kept.plan == plan && !kept.stale {
+                    kept.due = None;
+                    continue;
+                }
+                if !plan.keeps(&kept.plan) {
+                    let due = *kept.due.get_or_insert(now.mono + LINGER);
+                    if now.mono < due {
+                        continue;
+                    }
+                }
+            } else if plan.windows.is_empty() {
+                continue;
+            }
+            self.plans.of.insert(socket, Kept { plan: plan.clone(), due: None, stale: false });
+            self.actions.push_back(Action::KeepPlan(Box::new(plan)));
+        }
+    }
+
+    /// The plan of a server that is listed whole and not on its way out.
+    fn plan_of(&self, socket: &std::path::Path, server: &Server) -> Option<Plan> {
+        let up = server.up()?;
+        let current = up.world.is_complete() && up.dirty.is_none() && !up.silent;
+        if !current || self.last_words_due(server).is_some() {
+            return None;
+        }
+        let mut agents: BTreeMap<PaneId, RecordId> = BTreeMap::new();
+        for record in self.records().filter(|record| record.state.name() != StateName::Aborting) {
+            let here = record.ait.server.as_ref().is_some_and(|e| e.process() == up.identity.process);
+            if let Some(pane) = record.location.pane_id().filter(|_| here) {
+                agents.insert(PaneId(pane.0), record.id);
+            }
+        }
+        let epoch = ServerEpoch {
+            socket: socket.to_string_lossy().into_owned(),
+            pid: up.identity.process.pid,
+            started: up.identity.process.started.clone(),
+            started_at: Some(up.identity.started_at),
+            boot_id: self.start.boot_id.clone(),
+            unknown: Default::default(),
+        };
+        Some(up.world.plan(epoch, |pane| agents.get(&pane).copied()))
+    }
+}
