@@ -30,6 +30,7 @@ mod house;
 mod idle;
 mod losses;
 mod names;
+mod plans;
 mod reboot;
 mod setup;
 mod stand_in;
