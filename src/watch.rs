@@ -29,6 +29,12 @@ impl Folders {
         wanted.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("/")).to_owned()
     }
 
+    /// Of the folders below `above`, exactly these are wanted.
+    fn keep(&mut self, above: &Path, folders: &BTreeSet<PathBuf>) {
+        self.wanted.retain(|wanted| wanted == above || !wanted.starts_with(above));
+        self.wanted.extend(folders.iter().cloned());
+    }
+
     /// Everything to watch now.
     fn standing(&self) -> BTreeSet<PathBuf> {
         self.wanted.iter().map(|wanted| Self::nearest(wanted)).collect()
@@ -72,6 +78,12 @@ mod linux {
         /// Hears of this folder from now on, whether it is there or not.
         pub fn add(&mut self, folder: &Path) -> io::Result<()> {
             self.folders.wanted.insert(folder.to_owned());
+            self.follow()
+        }
+
+        /// Hears of exactly these folders below `above` from now on.
+        pub fn keep(&mut self, above: &Path, folders: &BTreeSet<PathBuf>) -> io::Result<()> {
+            self.folders.keep(above, folders);
             self.follow()
         }
 
@@ -160,7 +172,7 @@ mod macos {
     use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
     use tokio::sync::mpsc;
 
-    use super::{Folders, Path, Touched, io};
+    use super::{BTreeSet, Folders, Path, PathBuf, Touched, io};
 
     /// Events kept until they are read; more is told as [`Touched::All`].
     const ROOM: usize = 1024;
@@ -196,6 +208,15 @@ mod macos {
         /// Hears of this folder from now on, whether it is there or not.
         pub fn add(&mut self, folder: &Path) -> io::Result<()> {
             self.folders.wanted.insert(folder.to_owned());
+            for standing in self.folders.standing() {
+                self.notify.watch(&standing, RecursiveMode::NonRecursive).map_err(io::Error::other)?;
+            }
+            Ok(())
+        }
+
+        /// Hears of these folders below `above` from now on; of those it no longer wants, what is heard is harmless.
+        pub fn keep(&mut self, above: &Path, folders: &BTreeSet<PathBuf>) -> io::Result<()> {
+            self.folders.keep(above, folders);
             for standing in self.folders.standing() {
                 self.notify.watch(&standing, RecursiveMode::NonRecursive).map_err(io::Error::other)?;
             }

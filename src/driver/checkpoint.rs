@@ -1,11 +1,15 @@
 //! Keeping the screen of a live agent, and hearing from the providers' hooks when it is worth it.
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use tokio::sync::mpsc;
 
+use super::Driver;
 use super::scribe::Job;
 use crate::record::RecordId;
+use crate::store::turns::{self, TurnState};
 use crate::supervisor::Input;
 use crate::tmux::guarded::{Epoch, Guard, PaneOption, capture};
 use crate::tmux::{OneShot, Unanswered};
@@ -14,6 +18,40 @@ use crate::tmux::{OneShot, Unanswered};
 const LINES: u32 = 2000;
 /// The longest checkpoint, in bytes; a longer one is taken again without its history.
 const LONGEST: usize = 1024 * 1024;
+
+impl Driver {
+    /// Watches the folders of live records in which hooks tell of turns.
+    pub(super) fn listen_for_turns(&mut self) {
+        let there = |id: RecordId| Some(turns::folder(&self.paths, id)).filter(|folder| folder.is_dir());
+        let wanted: BTreeSet<PathBuf> = self.supervisor.live().filter_map(there).collect();
+        if wanted != self.turns {
+            if let Err(error) = self.watcher.keep(&self.sessions, &wanted) {
+                tracing::warn!(%error, "turns are not heard of");
+            }
+            self.turns = wanted;
+        }
+    }
+
+    /// Something of a record's own folder changed: the folder is new, or a turn was told.
+    pub(super) fn session_touched(&mut self, path: &Path) {
+        let Ok(below) = path.strip_prefix(&self.sessions) else { return };
+        let mut names = below.iter();
+        let id = names.next().and_then(|name| name.to_str()?.parse::<RecordId>().ok());
+        let (Some(record), file) = (id, names.next()) else { return };
+        match file {
+            None => self.listen_for_turns(),
+            Some(name) if name == "turn.json" => {}
+            Some(_) => return,
+        }
+        if let Ok(Some(turn)) = turns::read(&self.paths, record) {
+            let at_rest = match turn.state {
+                TurnState::Waiting | TurnState::NeedsInput => true,
+                TurnState::Starting | TurnState::Working => false,
+            };
+            self.hear(Instant::now(), Input::Turned { record, at_rest });
+        }
+    }
+}
 
 /// Captures the pane, if it carries the record's stamp, and hands what it shows to the writing thread; whatever comes of it,
 /// the supervisor hears that it is over.

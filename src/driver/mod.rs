@@ -26,7 +26,9 @@ use crate::api::{self, Hello, StatusReport};
 use crate::config::Config;
 use crate::process::{self, Opened, ProcessError};
 use crate::record::{ProcessId, RecordId, Stamp};
-use crate::store::{Files, Paths, Store, StoreError, Supervising, SupervisorLock, System, Taken, spool};
+use crate::store::{
+    Files, Paths, Store, StoreError, Supervising, SupervisorLock, System, Taken, make_private, spool,
+};
 use crate::supervisor::{Action, Answer, Input, LastStop, LinkEvent, LinkId, Now, Start, Supervisor};
 use crate::tmux::{OneShot, Probe, probe};
 use crate::watch::{Touched, Watcher};
@@ -145,6 +147,8 @@ async fn supervise(options: Options, ready: impl FnOnce(&Supervising)) -> Result
         supervisor: Supervisor::new(start.clone()),
         latest: Duration::ZERO,
         program: options.program,
+        sessions: options.paths.state.join("sessions"),
+        turns: BTreeSet::new(),
         paths: options.paths,
         files,
         folders: BTreeSet::new(),
@@ -187,6 +191,10 @@ struct Driver {
     files: Files,
     /// Folders in which sockets appear.
     folders: BTreeSet<PathBuf>,
+    /// The folder of the records' own folders, in which turns are told.
+    sessions: PathBuf,
+    /// Those of them that are watched.
+    turns: BTreeSet<PathBuf>,
     watcher: Watcher,
     inbox: mpsc::Sender<Input>,
     speaker: mpsc::Sender<Word>,
@@ -294,10 +302,15 @@ impl Driver {
                 self.watches.remove(process);
             }
         }
+        let read =
+            heard.iter().any(|(_, input)| matches!(input, Input::Store(Ok(_)) | Input::Written { .. }));
         let heard: Vec<_> = heard.into_iter().map(|(at, input)| (self.now(at), input)).collect();
         tracing::trace!(?heard);
         self.supervisor.handle_all(heard);
         self.act_all();
+        if read {
+            self.listen_for_turns();
+        }
     }
 
     /// Tells the supervisor one thing, and does what it says.
@@ -503,6 +516,10 @@ impl Driver {
             self.watcher.add(&folder)?;
             self.spool.insert(folder);
         }
+        // what cannot be made is not heard of
+        if make_private(&self.sessions).is_ok() {
+            self.watcher.add(&self.sessions)?;
+        }
         let mut folders = BTreeSet::from([resolved(&examine::socket_folder())]);
         folders.extend(named.iter().filter_map(|socket| socket.parent()).map(Path::to_owned));
         for folder in folders {
@@ -559,6 +576,7 @@ impl Driver {
             Touched::Path(path) if path.parent().is_some_and(|folder| self.spool.contains(folder)) => {
                 self.spooled.notify_one();
             }
+            Touched::Path(path) if path.starts_with(&self.sessions) => self.session_touched(&path),
             Touched::Path(path) => {
                 let in_folder = path.parent().is_some_and(|folder| self.folders.contains(folder));
                 if in_folder && path.extension().is_none_or(|ending| ending != "lock") {

@@ -8,8 +8,11 @@
 //! | [`host`] | where coordinators run |
 //! | [`identity`] | which conversation a running agent has |
 //! | [`launch`] | where an agent is put: its own pane, or a new one |
+//! | [`outlive`] | ending an agent that outlived its server |
 //! | [`perform`] | what a coordinator decides, done |
+//! | [`place`] | a fleet back where it stood: sessions, windows, splits, companions |
 //! | [`root`] | which project a folder belongs to |
+//! | [`server`] | a server in place of one that a crash took |
 //! | [`touched`] | what is set on a server, and the taking back of it |
 
 pub mod adopt;
@@ -19,6 +22,9 @@ pub mod exec;
 pub mod host;
 pub mod identity;
 pub mod launch;
+pub mod outlive;
 pub mod perform;
+pub mod place;
 pub mod root;
+pub mod server;
 pub mod touched;

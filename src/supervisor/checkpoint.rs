@@ -120,7 +120,9 @@ impl Supervisor {
                 && self.seen(record).is_some()
         });
         if let Some(record) = new {
-            self.checkpoints.of.entry(record.id).or_default().flows(now.mono, None);
+            // the output that was told of before it was known
+            let over = self.span_of(record).and_then(|span| over(now, span));
+            self.checkpoints.of.entry(record.id).or_default().flows(now.mono, over);
         }
         let due = self.checkpoints.of.iter().filter_map(|(id, schedule)| Some((schedule.due?, *id)));
         let mut due: Vec<_> = due.filter(|(due, _)| *due <= now.mono).collect();
@@ -136,6 +138,13 @@ impl Supervisor {
             self.actions.push_back(action);
             return;
         }
+    }
+
+    /// In which span of time there was output in its window last.
+    fn span_of(&self, record: &Record) -> Option<u64> {
+        let up = self.servers.get(Path::new(&record.ait.server.as_ref()?.socket))?.up()?;
+        let row = up.world.pane(PaneId(record.location.pane_id()?.0))?;
+        up.flow.get(&row.window).copied()
     }
 
     /// The capture of a live agent in its stamped pane.

@@ -406,6 +406,11 @@ impl Supervisor {
         self.servers.keys().map(PathBuf::as_path)
     }
 
+    /// Every live record.
+    pub fn live(&self) -> impl Iterator<Item = RecordId> {
+        self.records().filter(|record| record.state.name() == StateName::Live).map(|record| record.id)
+    }
+
     /// Works out everything that follows from what is known now.
     fn settle(&mut self, now: Now) {
         if let Some(until) = self.stopping {
