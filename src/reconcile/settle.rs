@@ -2,7 +2,8 @@
 //! pane (store contract, section 4). A server that could not be listed settles nothing.
 
 use crate::record::{
-    Facts, Liveness, Location, PaneId, ProcessId, Record, State, agent_liveness, is_epoch_over, is_lease_free,
+    Facts, Liveness, Location, PaneId, ProcessId, Record, ServerEpoch, State, agent_liveness, is_epoch_over,
+    is_lease_free,
 };
 
 /// What was seen of a record's pane, by a complete listing of the server of its epoch.
@@ -32,6 +33,10 @@ pub struct Pane {
     pub stamped: bool,
     /// Whether the viewer said that its first frame is up.
     pub ready: bool,
+    /// Whether `@aitask_restore_attempt` names the record: a restore started what runs there.
+    pub attempt: bool,
+    /// The life of the server it is in, where that is another than the record's: a restore went to a new one.
+    pub elsewhere: Option<ServerEpoch>,
 }
 
 impl Pane {
@@ -70,6 +75,13 @@ pub enum Settle {
         /// How the stand-in comes back.
         then: Back,
     },
+    /// `restore-launched` there: what a restore started before it could say so.
+    Launched {
+        /// Where.
+        at: Location,
+        /// The life of its server, where that is another than the record's.
+        server: Option<ServerEpoch>,
+    },
     /// `restore-confirm` there.
     Confirm(Location),
     /// `standin-respawned` there.
@@ -97,7 +109,9 @@ pub fn settle(record: &Record, sight: &PaneSight, facts: &Facts<'_>, ack_grace: 
     // An epoch that is over is a complete observation with no panes.
     let over = record.ait.server.as_ref().is_some_and(|server| is_epoch_over(server, facts));
     let gone = PaneSight::Gone { window_there: false };
-    let sight = if over { &gone } else { sight };
+    // A restore may have gone to the next life of the server.
+    let elsewhere = matches!(sight, PaneSight::There(pane) if pane.attempt && pane.elsewhere.is_some());
+    let sight = if over && !elsewhere { &gone } else { sight };
     let pane = match sight {
         PaneSight::Unknown => return Settle::Unknown,
         PaneSight::Gone { .. } => None,
@@ -162,6 +176,9 @@ fn settle_restoring(record: &Record, launch: Option<i32>, pane: &Pane, ack_is_du
     if is_stand_in || pane.is_viewer() {
         return Settle::AbortRestore { error: "not_launched", then: back_in(pane) };
     }
+    if launch.is_none() && pane.attempt {
+        return Settle::Launched { at: pane.location(), server: pane.elsewhere.clone() };
+    }
     let launched = record.location.process().filter(|own| launch == Some(own.pid));
     match (launched.is_some_and(|own| is_same(own, &pane.process)), ack_is_due) {
         (true, true) => Settle::Confirm(pane.location()),
@@ -219,6 +236,8 @@ mod tests {
             dead: false,
             stamped: false,
             ready: false,
+            attempt: false,
+            elsewhere: None,
         }
     }
 
@@ -336,6 +355,24 @@ mod tests {
             Settle::Confirm(pane(41).location()),
             "an older attempt's error"
         );
+    }
+
+    #[test]
+    fn what_a_restore_started_before_it_could_say_so_counts_as_launched() {
+        let mut record = sample(StateName::Restoring);
+        if let State::Restoring { launch, .. } = &mut record.state {
+            *launch = None;
+        }
+        let started = Pane { stamped: true, attempt: true, ..pane(99) };
+        let launched = |pane: &Pane, server| Settle::Launched { at: pane.location(), server };
+        assert_eq!(run(&record, &there(started.clone()), &[]), launched(&started, None));
+        let dead = Pane { dead: true, ..started.clone() };
+        let abort = Settle::AbortRestore { error: "agent_exited", then: Back::Respawn(PaneId(1)) };
+        assert_eq!(run(&record, &there(dead), &[]), abort);
+        let next = ServerEpoch { pid: 70, started: "700".into(), ..crate::record::testing::epoch() };
+        let elsewhere = Pane { elsewhere: Some(next.clone()), ..started };
+        let settled = run(&record, &there(elsewhere.clone()), &[7]);
+        assert_eq!(settled, launched(&elsewhere, Some(next)), "the record's own server is gone");
     }
 
     #[test]

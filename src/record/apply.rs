@@ -5,9 +5,9 @@ use super::guard::{agent_liveness, claim, is_epoch_over, is_lease_free, is_other
 use super::report::is_same;
 use super::resolve::Place;
 use super::{
-    Bind, Capture, Captures, Change, Desired, Facts, Farewell, Follow, Host, Liveness, Location, LossCause,
-    Lost, Nonce, Outcome, Record, RecordId, Recovered, Refused, RestoreMode, Restores, RetireReason, Stamp,
-    State, StateName, Upsert, Verb, VerbName,
+    Ack, Bind, Capture, Captures, Change, Desired, Facts, Farewell, Follow, Host, Liveness, Location,
+    LossCause, Lost, Nonce, Outcome, ProcessId, Record, RecordId, Recovered, Refused, RestoreMode, Restores,
+    RetireReason, Stamp, State, StateName, Upsert, Verb, VerbName,
 };
 
 /// What stands for a window's name that tmux left empty: the file's format has no empty name.
@@ -118,12 +118,10 @@ pub fn apply(
             record.ait.generation = Some(record.ait.generation.unwrap_or(0) + 1);
             Outcome::Launched
         }
-        Verb::RestoreConfirm { nonce, at } => {
+        Verb::RestoreConfirm { nonce, at, ack, agent, session_id } => {
             held_by(&record, *nonce)?;
             confirm_launch(&record, verb, at, facts)?;
-            record.location = with_start(at, facts);
-            record.restore.ack = "liveness".to_owned();
-            return Ok(Change::kept(back_to_life(record, facts), Outcome::Live(Some("liveness"))));
+            return confirm(record, *nonce, at, *ack, agent.as_ref(), session_id.as_deref(), facts);
         }
         Verb::RestoreAbort { nonce, error } => {
             held_by(&record, *nonce)?;
@@ -414,6 +412,46 @@ fn acknowledge(
     record.restore.last_error = String::new();
     let record = back_to_life(record, facts);
     Ok(Change { record: Some(record), archive: None, captures, outcome: Outcome::Restored })
+}
+
+/// The launched process runs; the provider's own files may say which conversation it has.
+fn confirm(
+    mut record: Record,
+    nonce: Nonce,
+    at: &Location,
+    ack: Ack,
+    agent: Option<&ProcessId>,
+    session_id: Option<&str>,
+    facts: &Facts<'_>,
+) -> Result<Change, Refused> {
+    let mode = match &record.state {
+        State::Restoring { mode, .. } => *mode,
+        State::Live | State::Freezing | State::Frozen { .. } | State::Aborting { .. } => RestoreMode::Resume,
+    };
+    let captures = match (ack, mode) {
+        (Ack::Liveness, _) => Captures::Keep,
+        (Ack::Registry | Ack::Rollout, RestoreMode::Resume) => {
+            if session_id != Some(record.codeagent_session_id.as_str()) {
+                record.restore.last_error = format!("{nonce}:session_mismatch");
+                return Ok(Change::kept(record, Outcome::SessionMismatch));
+            }
+            Captures::Remove
+        }
+        // A task picked anew does not prove that the old conversation came back.
+        (Ack::Registry | Ack::Rollout, RestoreMode::Repick) => {
+            replace_if_said(&mut record.codeagent_session_id, session_id.unwrap_or_default());
+            Captures::Keep
+        }
+    };
+    record.location = with_start(at, facts);
+    record.ait.agent = agent.cloned();
+    if captures == Captures::Remove {
+        record.capture = Capture::default();
+    }
+    record.restore.ack = ack.word().to_owned();
+    record.restore.last_error = String::new();
+    let record = back_to_life(record, facts);
+    Ok(Change { record: Some(record), archive: None, captures, outcome: Outcome::Live(Some(ack.word())) })
 }
 
 fn revive(

@@ -31,8 +31,8 @@ pub use records::{Done, Records, Step, VERSION};
 pub use resolve::{Meant, Place, resolve};
 pub use shape::{Capture, Lease, Location, Record, RestoreMode, Restores, State, StateName};
 pub use verb::{
-    Bind, Captures, Change, Facts, Farewell, Follow, Outcome, Refused, RetireReason, Upsert, Verb, VerbName,
-    kind_of,
+    Ack, Bind, Captures, Change, Facts, Farewell, Follow, Outcome, Refused, RetireReason, Upsert, Verb,
+    VerbName, kind_of,
 };
 
 #[cfg(test)]

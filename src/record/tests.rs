@@ -279,7 +279,10 @@ fn verbs() -> Vec<(&'static str, Verb)> {
         ("freeze-abort", Verb::FreezeAbort { nonce }),
         ("restore-begin", Verb::RestoreBegin { owner: owner.clone(), mode: RestoreMode::Resume }),
         ("restore-launched", Verb::RestoreLaunched { nonce, at: at.clone(), server: None, runtime_id: None }),
-        ("restore-confirm", Verb::RestoreConfirm { nonce, at: at.clone() }),
+        (
+            "restore-confirm",
+            Verb::RestoreConfirm { nonce, at: at.clone(), ack: Ack::Liveness, agent: None, session_id: None },
+        ),
         ("restore-abort", Verb::RestoreAbort { nonce, error: String::new() }),
         ("standin-respawned", Verb::StandinRespawned { nonce, at: at.clone() }),
         ("lease-take", Verb::LeaseTake { owner }),
@@ -326,6 +329,54 @@ fn verbs() -> Vec<(&'static str, Verb)> {
 }
 
 /// The same records, of a server of an earlier boot; the frozen ones as stopped with it.
+/// A restore that was launched in %1 as process 41, and its token.
+fn launched(mode: RestoreMode) -> (Record, Nonce) {
+    let mut record = sample(StateName::Restoring);
+    record.codeagent_session_id = "s1".into();
+    record.capture = Capture { ansi: "a".into(), lines: 1, txt: "t".into() };
+    if let State::Restoring { mode: stored, launch, .. } = &mut record.state {
+        (*stored, *launch) = (mode, Some(41));
+    }
+    let nonce = record.lease.as_ref().unwrap().nonce;
+    (record, nonce)
+}
+
+#[test]
+fn a_restore_is_verified_by_the_id_the_provider_names_and_only_then_lets_the_capture_go() {
+    let at = Location::pane(PaneId(1), ProcessId::new(41, "410"));
+    let confirm = |mode, ack, id: Option<&str>| {
+        let (record, nonce) = launched(mode);
+        let verb = Verb::RestoreConfirm {
+            nonce,
+            at: at.clone(),
+            ack,
+            agent: Some(ProcessId::new(42, "420")),
+            session_id: id.map(str::to_owned),
+        };
+        let place = Place { id: record.id, slot: 0, alone: true, ambiguous: false };
+        World::new(&[]).with(|facts| apply(Some(record.clone()), &verb, facts, &place)).unwrap()
+    };
+    let change = confirm(RestoreMode::Resume, Ack::Registry, Some("s1"));
+    let record = change.record.unwrap();
+    assert_eq!((change.captures, record.restore.ack.as_str()), (Captures::Remove, "registry"));
+    assert!(record.capture.is_empty() && record.state == State::Live && record.lease.is_none());
+    assert_eq!(record.agent_process(), Some(ProcessId::new(42, "420")));
+
+    let change = confirm(RestoreMode::Resume, Ack::Rollout, Some("s2"));
+    let record = change.record.unwrap();
+    assert_eq!((change.captures, change.outcome), (Captures::Keep, Outcome::SessionMismatch));
+    assert!(record.state.name() == StateName::Restoring && !record.capture.is_empty());
+    assert!(record.restore.last_error.ends_with(":session_mismatch"));
+
+    let change = confirm(RestoreMode::Resume, Ack::Liveness, None);
+    assert_eq!((change.captures, change.record.unwrap().capture.is_empty()), (Captures::Keep, false));
+
+    let change = confirm(RestoreMode::Repick, Ack::Registry, Some("s9"));
+    let record = change.record.unwrap();
+    assert_eq!((change.captures, record.codeagent_session_id.as_str()), (Captures::Keep, "s9"));
+    assert!(!record.capture.is_empty(), "a new conversation proves nothing of the old one");
+}
+
 fn as_stopped_before_this_boot(records: &Records) -> Records {
     let aged = records.iter().map(|record| {
         let mut record = record.clone();

@@ -52,12 +52,19 @@ pub enum Verb {
         /// The UUID of this launch.
         runtime_id: Option<String>,
     },
-    /// The replacement still runs: live, unverified, captures kept.
+    /// The replacement runs: live. By mere liveness it is unverified and the captures are kept; named by the provider's own
+    /// files it is verified.
     RestoreConfirm {
         /// The lease's token.
         nonce: Nonce,
         /// The pane as observed.
         at: Location,
+        /// How it is known.
+        ack: Ack,
+        /// The agent's own process, where that is another than the pane's.
+        agent: Option<ProcessId>,
+        /// The session id the provider's files name; must be the stored one in resume mode.
+        session_id: Option<String>,
     },
     /// The restore failed.
     RestoreAbort {
@@ -153,6 +160,29 @@ pub enum Verb {
     },
     /// The agent's own hook says which conversation runs.
     Bind(Box<Bind>),
+}
+
+/// How a restored agent is known without its hook.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Ack {
+    /// The launched process still runs.
+    Liveness,
+    /// The provider's list of running processes names the conversation for it.
+    Registry,
+    /// It has the conversation's file open.
+    Rollout,
+}
+
+impl Ack {
+    /// The word in the file and in result lines.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Liveness => "liveness",
+            Self::Registry => "registry",
+            Self::Rollout => "rollout",
+        }
+    }
 }
 
 /// The names of all verbs.

@@ -8,7 +8,9 @@ use tmux_control::PaneId;
 
 use super::{Ask, Life, Now, Supervisor, Told, Up, Watched};
 use crate::reconcile::settle::{Pane, PaneSight, Settle, settle};
-use crate::record::{Facts, Liveness, Location, ProcessId, Record, RecordId, Stamp, StateName, Verb};
+use crate::record::{
+    Ack, Facts, Liveness, Location, Nonce, ProcessId, Record, RecordId, ServerEpoch, Stamp, StateName, Verb,
+};
 
 /// How long a restored agent has for its acknowledgement, in seconds.
 const ACK_GRACE: u64 = 20;
@@ -19,10 +21,15 @@ impl Supervisor {
     /// What a record on its way comes to now: a change, and what to ask of its server besides.
     pub(super) fn propose_settling(&mut self, now: Now, record: &Record) -> Option<(Verb, Told)> {
         let life = self.life(record);
-        if life == Life::Ending || life == Life::Unnamed || record.state.name() == StateName::Live {
+        if record.state.name() == StateName::Live {
+            self.unfreeze(now, record);
             return None;
         }
-        let sight = self.sight(record);
+        let attempt = self.attempt(record);
+        if (life == Life::Ending || life == Life::Unnamed) && attempt.is_none() {
+            return None;
+        }
+        let sight = attempt.map_or_else(|| self.sight(record), PaneSight::There);
         let outcome = {
             let alive = |process: &ProcessId| match self.watched.get(process) {
                 Some(Watched::Dead { .. }) => Liveness::Gone,
@@ -74,7 +81,11 @@ impl Supervisor {
             (Settle::AbortRestore { error, .. }, Some(nonce)) => {
                 (Verb::RestoreAbort { nonce, error: error.to_owned() }, "restore_failed")
             }
-            (Settle::Confirm(at), Some(nonce)) => (Verb::RestoreConfirm { nonce, at }, "restored"),
+            (Settle::Launched { at, server }, Some(nonce)) => {
+                let verb = Verb::RestoreLaunched { nonce, at, server, runtime_id: None };
+                (verb, "launched")
+            }
+            (Settle::Confirm(at), Some(nonce)) => (confirm(nonce, at), "restored"),
             (Settle::StandInBack(at), Some(nonce)) => (Verb::StandinRespawned { nonce, at }, "frozen"),
         };
         let socket = record.ait.server.as_ref().map(|epoch| Path::new(&epoch.socket).to_owned());
@@ -88,6 +99,55 @@ impl Supervisor {
             unstamp: None,
         };
         Some((verb, told))
+    }
+
+    /// A restore that was cut short after its proof leaves the stand-in's stamp on a pane whose agent runs.
+    fn unfreeze(&mut self, now: Now, record: &Record) {
+        let Some(epoch) = &record.ait.server else { return };
+        let socket = Path::new(&epoch.socket).to_owned();
+        let Some(up) = self.servers.get_mut(&socket).and_then(super::Server::up_mut) else { return };
+        let free = record.lease.is_none() && up.identity.process == epoch.process();
+        let Some(pane) = record.location.pane_id().map(|pane| PaneId(pane.0)).filter(|_| free) else {
+            return;
+        };
+        let id = record.id.to_string();
+        let Some(row) = up.world.pane(pane).filter(|row| row.frozen == id && !row.dead) else { return };
+        let key = (pane, record.id, row.pid.unwrap_or_default());
+        if up.respawned.insert(key) {
+            self.ask(now, &socket, Ask::UnstampFrozen { pane, record: record.id });
+        }
+    }
+
+    /// The pane in which a restore of the record was begun, on whatever server that answered in full.
+    fn attempt(&self, record: &Record) -> Option<Pane> {
+        if record.state.name() != StateName::Restoring {
+            return None;
+        }
+        let (id, mark) = (record.id.to_string(), format!("{}:", record.id));
+        self.servers.iter().find_map(|(socket, server)| {
+            let up = server.up().filter(|up| is_current(up))?;
+            let row = up.world.panes().find(|row| row.attempt.starts_with(mark.as_bytes()))?;
+            let own = record.ait.server.as_ref().is_some_and(|epoch| {
+                Path::new(&epoch.socket) == socket && up.identity.process == epoch.process()
+            });
+            let elsewhere = (!own).then(|| ServerEpoch {
+                socket: socket.to_string_lossy().into_owned(),
+                pid: up.identity.process.pid,
+                started: up.identity.process.started.clone(),
+                started_at: Some(up.identity.started_at),
+                boot_id: self.start.boot_id.clone(),
+                ..ServerEpoch::default()
+            });
+            Some(Pane {
+                id: crate::record::PaneId(row.id.0),
+                process: process_of(record, row.pid),
+                dead: row.dead,
+                stamped: row.frozen == id,
+                ready: row.ready,
+                attempt: true,
+                elsewhere,
+            })
+        })
     }
 
     fn is_dead(&self, process: &ProcessId) -> bool {
@@ -106,8 +166,7 @@ impl Supervisor {
         let Some(up) = self.servers.get(Path::new(&epoch.socket)).and_then(super::Server::up) else {
             return PaneSight::Unknown;
         };
-        let current = up.world.is_complete() && up.dirty.is_none() && up.answered == up.asked && !up.silent;
-        if up.identity.process != epoch.process() || !current {
+        if up.identity.process != epoch.process() || !is_current(up) {
             return PaneSight::Unknown;
         }
         let id = record.id.to_string();
@@ -119,17 +178,15 @@ impl Supervisor {
                 window_there: up.world.windows().any(|(there, _)| Some(there.0) == window),
             };
         };
-        // a start is only known of processes we watch: the pane's own when it is still the record's
-        let process = match (&record.location, row.pid) {
-            (Location::Pane { process, .. }, Some(pid)) if process.pid == pid => process.clone(),
-            (Location::Pane { .. } | Location::Gone, pid) => ProcessId::bare(pid.unwrap_or_default()),
-        };
+        let process = process_of(record, row.pid);
         PaneSight::There(Pane {
             id: crate::record::PaneId(row.id.0),
             process,
             dead: row.dead,
             stamped: row.frozen == id,
             ready: row.ready,
+            attempt: false,
+            elsewhere: None,
         })
     }
 
@@ -157,6 +214,23 @@ impl Supervisor {
             self.ask(now, Path::new(&socket), Ask::RespawnStandin { pane, record: record.id });
         }
     }
+}
+
+/// Whether what is known of a server is its complete answer of now.
+fn is_current(up: &Up) -> bool {
+    up.world.is_complete() && up.dirty.is_none() && up.answered == up.asked && !up.silent
+}
+
+/// The pane's process. A start is only known of processes we watch: the pane's own when it is still the record's.
+fn process_of(record: &Record, pid: Option<i32>) -> ProcessId {
+    match (&record.location, pid) {
+        (Location::Pane { process, .. }, Some(pid)) if process.pid == pid => process.clone(),
+        (Location::Pane { .. } | Location::Gone, pid) => ProcessId::bare(pid.unwrap_or_default()),
+    }
+}
+
+fn confirm(nonce: Nonce, at: Location) -> Verb {
+    Verb::RestoreConfirm { nonce, at, ack: Ack::Liveness, agent: None, session_id: None }
 }
 
 /// Which death of which stand-in: the pane with the process that died in it.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::process;
 use crate::reconcile::purge::CaptureSight;
 use crate::reconcile::settle::{Pane, PaneSight};
-use crate::record::{PaneId, ProcessId, Record, ServerEpoch};
+use crate::record::{PaneId, ProcessId, Record, ServerEpoch, StateName};
 use crate::store::{Paths, liveness};
 use crate::tmux::{OneShot, Probe, listing, probe};
 use crate::world::rows::{PaneRow, Snapshot};
@@ -21,7 +21,7 @@ pub(super) struct Servers {
 }
 
 struct Server {
-    pid: i32,
+    epoch: ServerEpoch,
     snapshot: Snapshot,
 }
 
@@ -42,6 +42,9 @@ impl Servers {
 
     /// What was seen of a record's pane.
     pub(super) fn sight(&self, record: &Record) -> PaneSight {
+        if let Some(there) = self.attempt(record) {
+            return PaneSight::There(there);
+        }
         let Some(server) = record.ait.server.as_ref().and_then(|epoch| self.of(epoch)) else {
             return PaneSight::Unknown;
         };
@@ -66,13 +69,37 @@ impl Servers {
             dead: row.dead,
             stamped: row.frozen == id.as_bytes(),
             ready: row.ready,
+            attempt: false,
+            elsewhere: None,
+        })
+    }
+
+    /// The pane in which a restore of the record was begun, on whatever server.
+    fn attempt(&self, record: &Record) -> Option<Pane> {
+        if record.state.name() != StateName::Restoring {
+            return None;
+        }
+        let (id, mark) = (record.id.to_string(), format!("{}:", record.id));
+        self.seen.values().flatten().find_map(|server| {
+            let row = server.snapshot.panes.iter().find(|row| row.attempt.starts_with(mark.as_bytes()))?;
+            let own = record.ait.server.as_ref().is_some_and(|own| own.is_same_life(&server.epoch));
+            Some(Pane {
+                id: row.id.to_string().parse().ok()?,
+                process: process_of(row, record)?,
+                dead: row.dead,
+                stamped: row.frozen == id.as_bytes(),
+                ready: row.ready,
+                attempt: true,
+                elsewhere: (!own).then(|| server.epoch.clone()),
+            })
         })
     }
 
     /// The server of that life, as listed.
     fn of(&self, epoch: &ServerEpoch) -> Option<&Server> {
         let server = self.seen.get(Path::new(&epoch.socket))?.as_ref()?;
-        let same = server.pid == epoch.pid && liveness(&epoch.process()) == crate::record::Liveness::Alive;
+        let same =
+            server.epoch.pid == epoch.pid && liveness(&epoch.process()) == crate::record::Liveness::Alive;
         same.then_some(server)
     }
 }
@@ -92,8 +119,10 @@ async fn list(socket: &Path) -> Option<Server> {
         Probe::NoSocket | Probe::Refused | Probe::Unknown(_) => None,
     };
     let before = listener()?;
-    let snapshot = listing::snapshot(&OneShot::new(socket).ok()?).await.ok()?;
-    (listener() == Some(before)).then_some(Server { pid: before, snapshot })
+    let server = OneShot::new(socket).ok()?;
+    let snapshot = listing::snapshot(&server).await.ok()?;
+    let epoch = crate::lifecycle::adopt::epoch(&server).await.ok()?;
+    (listener() == Some(before) && epoch.pid == before).then_some(Server { epoch, snapshot })
 }
 
 /// What is to be seen of a frozen record's capture: absent only if the folder above can be read and it is not in it.

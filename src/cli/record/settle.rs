@@ -11,7 +11,7 @@ use super::observe::{self, Servers};
 use super::{escaped, failed};
 use crate::reconcile::purge::{Observed, retires};
 use crate::reconcile::settle::{Back, Settle, settle};
-use crate::record::{Location, Nonce, Record, RecordId, State, StateName, Step, Verb};
+use crate::record::{Ack, Location, Nonce, Record, RecordId, State, StateName, Step, Verb};
 use crate::store::{LONG_PATIENCE, Store, System, real_path};
 
 /// How long a restored agent has for its acknowledgement, in seconds.
@@ -65,7 +65,19 @@ fn plan(record: &Record, decided: &Settle) -> Plan {
         Settle::StampFrozen(pane) => Plan::Say(format!("stamp|{pane}")),
         Settle::AbortFreeze(pane) => Plan::Say(format!("freeze-abort|{pane}")),
         Settle::Commit(at) => Plan::Verbs(vec![Verb::FreezeCommit { nonce, at: at.clone() }]),
-        Settle::Confirm(at) => Plan::Verbs(vec![Verb::RestoreConfirm { nonce, at: at.clone() }]),
+        Settle::Launched { at, server } => Plan::Verbs(vec![Verb::RestoreLaunched {
+            nonce,
+            at: at.clone(),
+            server: server.clone(),
+            runtime_id: None,
+        }]),
+        Settle::Confirm(at) => Plan::Verbs(vec![Verb::RestoreConfirm {
+            nonce,
+            at: at.clone(),
+            ack: Ack::Liveness,
+            agent: None,
+            session_id: None,
+        }]),
         Settle::StandInBack(at) => Plan::Verbs(vec![Verb::StandinRespawned { nonce, at: at.clone() }]),
         Settle::AbortRestore { error, then } => {
             let abort = Verb::RestoreAbort { nonce, error: (*error).to_owned() };
@@ -112,7 +124,12 @@ fn act(store: &Store, system: &System, seen: &Record, verbs: Vec<Verb>) -> Resul
 fn with_nonce(verb: Verb, fresh: Nonce) -> Verb {
     match verb {
         Verb::FreezeCommit { at, .. } => Verb::FreezeCommit { nonce: fresh, at },
-        Verb::RestoreConfirm { at, .. } => Verb::RestoreConfirm { nonce: fresh, at },
+        Verb::RestoreConfirm { at, ack, agent, session_id, .. } => {
+            Verb::RestoreConfirm { nonce: fresh, at, ack, agent, session_id }
+        }
+        Verb::RestoreLaunched { at, server, runtime_id, .. } => {
+            Verb::RestoreLaunched { nonce: fresh, at, server, runtime_id }
+        }
         Verb::StandinRespawned { at, .. } => Verb::StandinRespawned { nonce: fresh, at },
         Verb::RestoreAbort { error, .. } => Verb::RestoreAbort { nonce: fresh, error },
         other => other,

@@ -7,8 +7,8 @@ use clap::Subcommand;
 use super::super::{Exit, Failure};
 use super::{epoch, failed, parse_state};
 use crate::record::{
-    Capture, Location, LossCause, Nonce, Origin, Ours, PaneId, ProcessId, RecordId, RestoreMode, StateName,
-    Step, Upsert, Verb,
+    Ack, Capture, Location, LossCause, Nonce, Origin, Ours, PaneId, ProcessId, RecordId, RestoreMode,
+    StateName, Step, Upsert, Verb,
 };
 use crate::store::{Archive, Store, real_path};
 
@@ -87,13 +87,19 @@ pub(super) enum VerbArgs {
         #[command(flatten)]
         at: At,
     },
-    /// The replacement still runs: live, unverified
+    /// The replacement runs: live; unverified unless the provider's own files name its conversation
     RestoreConfirm {
         id: RecordId,
         #[arg(long)]
         nonce: Nonce,
         #[command(flatten)]
         at: At,
+        /// liveness, registry or rollout
+        #[arg(long, value_parser = parse_ack, default_value = "liveness")]
+        ack: Ack,
+        /// The session id those files name
+        #[arg(long)]
+        session_id: Option<String>,
     },
     /// The restore failed
     RestoreAbort {
@@ -276,8 +282,9 @@ impl VerbArgs {
                 let server = at.process().and_then(|process| epoch::of(process.pid, None));
                 one(id, Verb::RestoreLaunched { nonce, at, server, runtime_id: None })
             }
-            Self::RestoreConfirm { id, nonce, at } => {
-                one(id, Verb::RestoreConfirm { nonce, at: at.location()? })
+            Self::RestoreConfirm { id, nonce, at, ack, session_id } => {
+                let at = at.location()?;
+                one(id, Verb::RestoreConfirm { nonce, at, ack, agent: None, session_id })
             }
             Self::RestoreAbort { id, nonce, error } => one(id, Verb::RestoreAbort { nonce, error }),
             Self::StandinRespawned { id, nonce, at } => {
@@ -321,6 +328,13 @@ impl VerbArgs {
 
 fn usage(message: impl Into<String>) -> Failure {
     Failure::new(Exit::RECORD_USAGE, message)
+}
+
+fn parse_ack(text: &str) -> Result<Ack, String> {
+    [Ack::Liveness, Ack::Registry, Ack::Rollout]
+        .into_iter()
+        .find(|ack| ack.word() == text)
+        .ok_or_else(|| "must be liveness, registry or rollout".to_owned())
 }
 
 fn parse_mode(text: &str) -> Result<RestoreMode, String> {
