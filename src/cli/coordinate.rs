@@ -1,18 +1,28 @@
 //! `ait coordinate`: the process a coordinator runs in. Started by the commands and by the supervisor, never by hand.
 
+use std::collections::HashMap;
+use std::rc::Rc;
 use std::time::Duration;
 
 use clap::{Args as ClapArgs, Subcommand};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 
 use super::{Exit, Failure, block_on, program};
 use crate::config::Config;
-use crate::coordinator::{Drop, End, Freeze, Order, Outcome, Policy, Step, Task, Told};
+use crate::coordinator::{
+    Drop, End, Fleet, FleetHeard, Freeze, Next, Order, Outcome, Pace, Policy, Restore, RestoreOrder, Step,
+    Task, Told,
+};
 use crate::lifecycle::host;
 use crate::lifecycle::perform::{self, Stops, World};
 use crate::process::{self, ProcessId};
 use crate::provider::{self, Catalog};
-use crate::record::{RecordId, StateName};
+use crate::record::{RecordId, RestoreMode, StateName};
 use crate::store::{Paths, Store, System};
+
+/// Steps that wait to be told.
+const STEPS: usize = 256;
 
 /// Run an operation of several steps in a session of its own; one line of JSON per step.
 #[derive(Debug, ClapArgs)]
@@ -28,6 +38,21 @@ enum What {
         /// What must be known of each: named, accepted, sweep, force, or idle:SECONDS
         #[arg(long, value_parser = policy)]
         policy: Policy,
+        /// Only say what would be done
+        #[arg(long)]
+        dry_run: bool,
+        /// The records
+        #[arg(required = true)]
+        records: Vec<RecordId>,
+    },
+    /// Bring frozen agents back, a few at once
+    Restore {
+        /// resume or repick
+        #[arg(long, value_parser = mode)]
+        mode: RestoreMode,
+        /// The session they go to
+        #[arg(long)]
+        session: Option<String>,
         /// Only say what would be done
         #[arg(long)]
         dry_run: bool,
@@ -76,15 +101,28 @@ fn refused(error: provider::Refused) -> Failure {
 
 /// Everything an operation is run with.
 struct Host {
-    world: World,
+    world: Rc<World>,
     me: ProcessId,
     stops: Stops,
+    /// How long a restored agent has for its acknowledgement.
+    grace: Duration,
+}
+
+/// What all restores of one call have in common.
+#[derive(Clone)]
+struct Restores {
+    mode: RestoreMode,
+    session: Option<String>,
+    dry_run: bool,
+    grace: Duration,
 }
 
 pub(super) fn run(Args { what }: Args) -> Result<Exit, Failure> {
     host::become_host()?;
     let records = match &what {
-        What::Freeze { records, .. } | What::Drop { records, .. } => records.clone(),
+        What::Freeze { records, .. } | What::Restore { records, .. } | What::Drop { records, .. } => {
+            records.clone()
+        }
     };
     let ran = block_on(async move {
         let mut host = Host::new()?;
@@ -95,6 +133,10 @@ pub(super) fn run(Args { what }: Args) -> Result<Exit, Failure> {
                     let outcome = host.freeze(record, policy, dry_run).await;
                     clean &= said(record, outcome);
                 }
+            }
+            What::Restore { mode, session, dry_run, records } => {
+                let restores = Restores { mode, session, dry_run, grace: host.grace };
+                clean &= host.restore(records, restores).await;
             }
             What::Drop { force, records } => {
                 for record in records {
@@ -133,7 +175,8 @@ impl Host {
             catalog: config.catalog().or_else(|_| Catalog::new(Vec::new())).map_err(refused)?,
             capture_max_lines: config.frozen.capture_max_lines,
         };
-        Ok(Self { world, me: process::me()?, stops: Stops::new()? })
+        let grace = config.frozen.restore_ack_grace;
+        Ok(Self { world: Rc::new(world), me: process::me()?, stops: Stops::new()?, grace })
     }
 
     fn task(&self, record: RecordId) -> Task {
@@ -163,6 +206,59 @@ impl Host {
         outcome.warn(warnings)
     }
 
+    /// Brings agents back as a fleet; whether all are as asked.
+    async fn restore(&mut self, records: Vec<RecordId>, restores: Restores) -> bool {
+        let local = tokio::task::LocalSet::new();
+        local.run_until(self.restore_all(records, restores)).await
+    }
+
+    async fn restore_all(&mut self, records: Vec<RecordId>, restores: Restores) -> bool {
+        let (sender, mut steps) = mpsc::channel::<(RecordId, Step)>(STEPS);
+        let mut fleet = Fleet::new(records, Pace::default());
+        let mut tasks: JoinSet<(RecordId, Outcome)> = JoinSet::new();
+        let mut of: HashMap<tokio::task::Id, RecordId> = HashMap::new();
+        let mut clean = true;
+        loop {
+            while let Some(next) = fleet.next() {
+                match next {
+                    Next::Finish => return clean,
+                    Next::Skip(record, outcome) => clean &= said(record, outcome),
+                    Next::Begin(record) => {
+                        let work = restored(
+                            Rc::clone(&self.world),
+                            self.task(record),
+                            restores.clone(),
+                            sender.clone(),
+                        );
+                        of.insert(tasks.spawn_local(work).id(), record);
+                    }
+                }
+            }
+            tokio::select! {
+                biased;
+                Some((record, step)) = steps.recv() => {
+                    if step.step == "standing" {
+                        fleet.handle(FleetHeard::Standing(record));
+                    }
+                    host::tell(&Told::Step { record, step });
+                }
+                Some(ended) = tasks.join_next_with_id() => {
+                    let ended = match ended {
+                        Ok((_, ended)) => Some(ended),
+                        Err(broken) => of.get(&broken.id()).map(|record| {
+                            (*record, Outcome::new(End::Left, "internal", broken.to_string()))
+                        }),
+                    };
+                    if let Some((record, outcome)) = ended {
+                        fleet.handle(FleetHeard::Ended(record, outcome.clone()));
+                        clean &= said(record, outcome);
+                    }
+                }
+                () = self.stops.next() => fleet.handle(FleetHeard::Stop),
+            }
+        }
+    }
+
     async fn run(&mut self, record: RecordId, machine: &mut dyn crate::coordinator::Coordinator) -> Outcome {
         if self.stops.came() {
             return Outcome::new(End::Failed, "stopped", "it was told to stop");
@@ -170,6 +266,33 @@ impl Host {
         let mut tell = |step: Step| host::tell(&Told::Step { record, step });
         perform::run(&self.world, record, machine, &mut self.stops, &mut tell).await
     }
+}
+
+/// One restore to its end.
+async fn restored(
+    world: Rc<World>,
+    task: Task,
+    restores: Restores,
+    steps: mpsc::Sender<(RecordId, Step)>,
+) -> (RecordId, Outcome) {
+    let record = task.record;
+    let Restores { mode, session, dry_run, grace } = restores;
+    let mut machine = Restore::new(RestoreOrder { task, mode, session, dry_run, grace });
+    // a reader that is too slow misses a step, never the end
+    let mut tell = |step: Step| drop(steps.try_send((record, step)));
+    let mut stops = match Stops::new() {
+        Ok(stops) => stops,
+        Err(error) => return (record, Outcome::new(End::Failed, "not_begun", error.to_string())),
+    };
+    let outcome = perform::run(&world, record, &mut machine, &mut stops, &mut tell).await;
+    (record, outcome)
+}
+
+fn mode(text: &str) -> Result<RestoreMode, String> {
+    [RestoreMode::Resume, RestoreMode::Repick]
+        .into_iter()
+        .find(|mode| mode.word() == text)
+        .ok_or_else(|| "resume or repick".to_owned())
 }
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ mod print;
 mod program;
 mod progress;
 mod record;
+mod restore;
 mod setup;
 mod sockets;
 mod status;
@@ -71,6 +72,7 @@ enum Command {
     Doctor(doctor::Args),
     Adopt(adopt::Args),
     Freeze(freeze::Args),
+    Restore(restore::Args),
     Drop(drop::Args),
     Discover(discover::Args),
     Frozenagent(frozenagent::Args),
@@ -108,6 +110,7 @@ impl Command {
             Self::Doctor(args) => doctor::run(args),
             Self::Adopt(args) => adopt::run(args),
             Self::Freeze(args) => freeze::run(args),
+            Self::Restore(args) => restore::run(args),
             Self::Drop(args) => drop::run(args),
             Self::Coordinate(args) => coordinate::run(args),
             Self::Discover(args) => discover::run(args),

@@ -271,7 +271,11 @@ impl Coordinator for Drop {
             | Heard::Acted(_)
             | Heard::Watching { .. }
             | Heard::Died(_)
-            | Heard::Signalled(_) => {}
+            | Heard::Signalled(_)
+            | Heard::Ready(_)
+            | Heard::Launched(_)
+            | Heard::Touched
+            | Heard::Proof(_) => {}
         }
         match (std::mem::replace(&mut self.stage, Stage::Over), heard) {
             (Stage::Reading, Heard::Record(record)) => self.read(record),

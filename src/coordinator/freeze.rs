@@ -773,7 +773,11 @@ impl Coordinator for Freeze {
             | Heard::Sight(_)
             | Heard::Conversation(_)
             | Heard::Captured(_)
-            | Heard::Acted(_) => {}
+            | Heard::Acted(_)
+            | Heard::Ready(_)
+            | Heard::Launched(_)
+            | Heard::Touched
+            | Heard::Proof(_) => {}
         }
         let stage = std::mem::replace(&mut self.stage, Stage::Over);
         match (stage, heard) {

@@ -12,18 +12,28 @@
 
 use std::time::Duration;
 
-use crate::record::{self, Capture, ProcessId, Record, RecordId, Refused, Verb};
+use crate::record::{self, Capture, ProcessId, Record, RecordId, Refused, RestoreMode, Verb};
 use crate::world::rows::Snapshot;
 
 mod drop;
 mod family;
+mod fleet;
 mod freeze;
+mod launch;
+pub mod place;
+pub mod preflight;
+mod proof;
+mod restore;
 mod sight;
 mod told;
 
 pub use drop::Drop;
 pub use family::{Family, Kin};
+pub use fleet::{Fleet, FleetHeard, Next, Pace};
 pub use freeze::{Freeze, Order};
+pub use launch::{Around, Launch, Launched, RestoreOrder, Started};
+pub use proof::{Named, PaneNow, Proof};
+pub use restore::Restore;
 pub use sight::{Composer, Mood, Policy, Refusal, Sight, judge};
 pub use told::{End, Outcome, Step, Told};
 
@@ -67,6 +77,18 @@ pub enum Act {
         /// What.
         signal: Sign,
     },
+    /// Whether the record's agent can come back this way, and whether it is back already: [`Heard::Ready`].
+    Ready {
+        /// The conversation, or its task anew.
+        mode: RestoreMode,
+    },
+    /// Start the agent in its pane, or in a new one: [`Heard::Launched`].
+    Launch(Box<Launch>),
+    /// From now on tell every change of the provider's own files about running agents, unasked: [`Heard::Touched`]. No answer
+    /// of its own but that.
+    Attend,
+    /// What shows of the launched agent: [`Heard::Proof`].
+    Prove,
     /// Say how far it is. No answer.
     Tell(Step),
     /// It is over. No answer.
@@ -98,6 +120,12 @@ pub enum Deed {
     RespawnStandin,
     /// The pane that carries the stand-in's stamp is closed.
     KillStandin,
+    /// The pane is the record's again: `@aitask_record` is set, the marks of stand-in and attempt come off; `release` lets
+    /// the pane close when its process ends.
+    StampRestored {
+        /// Whether the pane is to close by itself.
+        release: bool,
+    },
 }
 
 /// A signal a coordinator sends.
@@ -141,6 +169,14 @@ pub enum Heard {
     Died(ProcessId),
     /// Which of the processes could not be signalled, with the reason. One that is gone already is not among them.
     Signalled(Vec<(ProcessId, String)>),
+    /// Whether the agent can come back.
+    Ready(Box<preflight::Ready>),
+    /// What became of a launch.
+    Launched(Launched),
+    /// The provider's files about running agents changed, or are attended to now.
+    Touched,
+    /// What shows of the launched agent.
+    Proof(Box<Proof>),
     /// It was asked to stop (SIGTERM, SIGINT).
     Stop,
     /// The deadline has come.

@@ -18,6 +18,13 @@ pub fn root_of(folder: &Path) -> io::Result<PathBuf> {
     Ok(with(MARKER).or_else(|| with(".git")).unwrap_or(&folder).to_owned())
 }
 
+/// The root of the project that `folder` lies in, where marks say that there is one.
+#[must_use]
+pub fn marked_root(folder: &Path) -> Option<PathBuf> {
+    let root = root_of(folder).ok()?;
+    (root.join(MARKER).exists() || root.join(".git").exists()).then_some(root)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

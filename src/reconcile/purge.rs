@@ -168,7 +168,15 @@ mod tests {
 
     fn pane(dead: bool) -> PaneSight {
         let process = ProcessId::new(41, "410");
-        PaneSight::There(Pane { id: PaneId(1), process, dead, stamped: false, ready: false })
+        PaneSight::There(Pane {
+            id: PaneId(1),
+            process,
+            dead,
+            stamped: false,
+            ready: false,
+            attempt: false,
+            elsewhere: None,
+        })
     }
 
     #[test]

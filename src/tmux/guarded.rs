@@ -139,10 +139,15 @@ impl Guard {
 
     /// One format: `#{&&:…}` takes two, so they are nested.
     fn test(&self) -> String {
-        let mut tests = self.tests.iter().rev();
-        let last = tests.next().cloned().unwrap_or_default();
-        tests.fold(last, |all, test| format!("#{{&&:{test},{all}}}"))
+        all_of(&self.tests)
     }
+}
+
+/// One format that holds when all of these do.
+pub(super) fn all_of(tests: &[String]) -> String {
+    let mut tests = tests.iter().rev();
+    let last = tests.next().cloned().unwrap_or_default();
+    tests.fold(last, |all, test| format!("#{{&&:{test},{all}}}"))
 }
 
 /// A random token: the proof of one act.
@@ -248,6 +253,14 @@ impl Dispatch {
     /// # Errors
     /// It cannot be written as a command, or the server could not be asked. A server that could not be reached may have done it.
     pub async fn run(&self, server: &OneShot) -> Result<Outcome, Unanswered> {
+        self.run_told(server).await.map(|(outcome, _)| outcome)
+    }
+
+    /// The same with all that was printed.
+    ///
+    /// # Errors
+    /// As [`Dispatch::run`].
+    pub async fn run_told(&self, server: &OneShot) -> Result<(Outcome, Vec<u8>), Unanswered> {
         let line = self
             .command()
             .to_line()
@@ -255,8 +268,8 @@ impl Dispatch {
         // a line of tmux's own language, given as the body of a condition that holds
         let words = ["if-shell".into(), "-F".into(), "1".into(), OsString::from_vec(line.trim().to_vec())];
         match server.run(words).await {
-            Ok(answer) => Ok(self.outcome(Ok(answer))),
-            Err(Unanswered::Refused { words }) => Ok(Outcome::Refused(words)),
+            Ok(answer) => Ok((self.outcome(Ok(answer.clone())), answer)),
+            Err(Unanswered::Refused { words }) => Ok((Outcome::Refused(words), Vec::new())),
             Err(other) => Err(other),
         }
     }
@@ -329,12 +342,64 @@ pub fn respawn(
 pub fn respawn_standin(guard: Guard, id: RecordId, ait: &Path, token: Token) -> Dispatch {
     let guard = guard.stamped(PaneOption::Frozen, id);
     let id = id.to_string();
-    respawn_act(
+    let pane = guard.pane;
+    let mut dispatch = respawn_act(
         guard,
         &[ait.as_os_str(), OsStr::new("frozenagent"), OsStr::new("--record"), OsStr::new(&id)],
         None,
         token,
-    )
+    );
+    // what a restore began there is over with this
+    dispatch.acts.push(unset_option(pane, PaneOption::RestoreAttempt.name()));
+    dispatch
+}
+
+/// Puts a record's agent into the pane that carries its stand-in's stamp, marked as that of a restore before it starts and kept
+/// when it ends. The answer has the new process, for [`process_told`].
+///
+/// # Errors
+/// The mark is not one that is known to be harmless, or there is no program with an argument.
+pub fn respawn_agent(
+    guard: Guard,
+    id: RecordId,
+    mark: &str,
+    program: &[&OsStr],
+    folder: Option<&Path>,
+    token: Token,
+) -> Result<Dispatch, BadValue> {
+    let pane = guard.pane;
+    let mark = set_option(pane, PaneOption::RestoreAttempt, value(mark)?);
+    let mut dispatch = respawn(guard.stamped(PaneOption::Frozen, id), program, folder, token)?;
+    let keep = Command::new("set-option").args(["-p", "-t", &pane.to_string(), "remain-on-exit", "on"]);
+    dispatch.acts.insert(0, keep);
+    dispatch.acts.insert(0, mark);
+    dispatch.acts.push(Command::new("display-message").args([
+        "-p",
+        "-t",
+        &pane.to_string(),
+        "P:#{pane_pid}",
+    ]));
+    Ok(dispatch)
+}
+
+/// The process of a pane, out of the answer to [`respawn_agent`].
+pub fn process_told(answer: &[u8]) -> Option<i32> {
+    let line = answer.lines().find_map(|line| line.strip_prefix(b"P:"))?;
+    std::str::from_utf8(line).ok()?.parse().ok().filter(|pid| *pid > 0)
+}
+
+/// Makes a pane its record's again once the agent is back: the record's stamp on, those of stand-in and attempt off; with
+/// `release` it may close when its process ends.
+pub fn stamp_restored(guard: Guard, id: RecordId, release: bool, token: Token) -> Dispatch {
+    let pane = guard.pane;
+    let mut dispatch = Dispatch::new(guard, set_option(pane, PaneOption::Record, &id.to_string()), token);
+    for option in [PaneOption::Frozen, PaneOption::StandinReady, PaneOption::RestoreAttempt] {
+        dispatch.acts.push(unset_option(pane, option.name()));
+    }
+    if release {
+        dispatch.acts.push(unset_option(pane, "remain-on-exit"));
+    }
+    dispatch
 }
 
 /// Sets one of our options on a pane.
@@ -445,12 +510,23 @@ fn print(text: &str) -> Command {
     Command::new("display-message").args(["-p", text])
 }
 
-/// Text that tmux takes as a format, so that it stays what it is.
-fn literal(text: &[u8]) -> Vec<u8> {
-    text.replace(b"#", b"##")
+/// Text that tmux takes as a format, so that it stays what it is. A run of `#` before `[` begins a style and is left alone.
+pub(super) fn literal(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.iter().position(|byte| *byte == b'#') {
+        let (before, from) = rest.split_at(at);
+        let run = from.iter().take_while(|byte| **byte == b'#').count();
+        let times = if from.get(run) == Some(&b'[') { 1 } else { 2 };
+        out.extend_from_slice(before);
+        out.resize(out.len() + run * times, b'#');
+        rest = from.get(run..).unwrap_or_default();
+    }
+    out.extend_from_slice(rest);
+    out
 }
 
-fn value(text: &str) -> Result<&str, BadValue> {
+pub(super) fn value(text: &str) -> Result<&str, BadValue> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b':' | b'-');
     let fits = (1..=256).contains(&text.len()) && !text.starts_with('-') && text.bytes().all(plain);
     if fits { Ok(text) } else { Err(BadValue::Value(text.to_owned())) }

@@ -32,6 +32,7 @@ mod losses;
 mod names;
 mod plans;
 mod reboot;
+mod restore;
 mod setup;
 mod stand_in;
 mod status;

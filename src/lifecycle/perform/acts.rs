@@ -31,6 +31,10 @@ impl Performer<'_> {
             Act::Pane(act) => Heard::Acted(self.on_pane(&act).await),
             Act::Watch(process) => self.watch(process),
             Act::Signal { to, signal } => Heard::Signalled(send(&to, signal)),
+            Act::Ready { mode } => Heard::Ready(self.ready(mode).await),
+            Act::Launch(launch) => Heard::Launched(self.launch(&launch).await),
+            Act::Attend => self.attend(),
+            Act::Prove => Heard::Proof(self.prove().await),
             // the loop takes these itself
             Act::Tell(_) | Act::Finish(_) => Heard::Time,
         }
@@ -127,6 +131,7 @@ impl Performer<'_> {
             Deed::StampFrozen => guarded::stamp_frozen(guard, self.id, token),
             Deed::UnstampFrozen { release } => guarded::unstamp_frozen(guard, self.id, release, token),
             Deed::RespawnStandin => guarded::respawn_standin(guard, self.id, &self.world.program, token),
+            Deed::StampRestored { release } => guarded::stamp_restored(guard, self.id, release, token),
             Deed::KillStandin => {
                 guarded::kill_pane(guard.stamped(guarded::PaneOption::Frozen, self.id), token)
             }

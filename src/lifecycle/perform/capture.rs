@@ -55,7 +55,7 @@ async fn text(server: &OneShot, pane: PaneId, cap: u32) -> Result<Vec<u8>, Strin
 }
 
 /// The text without escape sequences.
-fn plain(ansi: &[u8]) -> Vec<u8> {
+pub(super) fn plain(ansi: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(ansi.len());
     let mut bytes = ansi.iter().copied().peekable();
     while let Some(byte) = bytes.next() {

@@ -6,6 +6,9 @@
 mod acts;
 mod capture;
 mod family;
+mod launch;
+mod proof;
+mod ready;
 mod sight;
 
 use std::path::PathBuf;
@@ -46,6 +49,8 @@ struct Performer<'a> {
     started_at: Option<i64>,
     deaths: JoinSet<ProcessId>,
     watcher: Option<Watcher>,
+    /// The provider's folders about running agents.
+    attended: Option<Watcher>,
 }
 
 /// Requests to stop, SIGTERM and SIGINT, from the moment this was made.
@@ -93,8 +98,15 @@ pub async fn run(
     stops: &mut Stops,
     tell: &mut dyn FnMut(Step),
 ) -> Outcome {
-    let mut performer =
-        Performer { world, id, record: None, started_at: None, deaths: JoinSet::new(), watcher: None };
+    let mut performer = Performer {
+        world,
+        id,
+        record: None,
+        started_at: None,
+        deaths: JoinSet::new(),
+        watcher: None,
+        attended: None,
+    };
     loop {
         while let Some(act) = machine.next_act() {
             let heard = match act {
@@ -121,6 +133,7 @@ pub async fn run(
             },
             () = stops.next() => Heard::Stop,
             () = touched(&mut performer.watcher) => performer.read(),
+            () = touched(&mut performer.attended) => Heard::Touched,
             () = until(due) => Heard::Time,
         };
         machine.handle(process::boot_age(), heard);

@@ -1,0 +1,836 @@
+//! Restore: brings a frozen agent's own conversation back, and says how that is known.
+//!
+//! ```text
+//! record → preflight → restore-begin → preflight again → launch → restore-launched → proof → live
+//!   └── refused, nothing changed ──┘        └──── taken back: the stand-in returns ────┘
+//! ```
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::launch::{Launch, Launched, RestoreOrder, Started};
+use super::preflight::{self, Ready, Survivor, Verdict};
+use super::proof::{Evidence, Finding, Named, Proof};
+use super::told::{End, Outcome, Step};
+use super::{Act, Acted, Applied, Coordinator, Deed, Heard, PaneAct, ServerSight, Watching};
+use crate::record::{
+    self, Ack, Follow, Host, Location, Nonce, Ours, PaneId, ProcessId, Record, Refused, RestoreMode, State,
+    Verb,
+};
+
+/// When a launched agent is looked at without an event to tell of it: dialogs and lists of processes of some providers tell
+/// nobody. Spans after its launch; the acknowledgement's end comes behind them.
+const LOOKS: [u64; 12] = [100, 300, 600, 1000, 1500, 2200, 3000, 4500, 6500, 9000, 12_000, 16_000];
+/// An agent that has lived this long without a sign of trouble lets others begin.
+const STANDING: Duration = Duration::from_secs(3);
+/// The pauses before a server that did not say is asked again.
+const SERVER: [Duration; 3] = [Duration::from_millis(500), Duration::from_secs(2), Duration::from_secs(5)];
+/// The pauses before a verb that a busy store did not take is tried again.
+const STORE: [Duration; 3] = [Duration::from_millis(200), Duration::from_secs(1), Duration::from_secs(4)];
+
+/// One restore.
+#[derive(Debug)]
+pub struct Restore {
+    order: RestoreOrder,
+    stage: Stage,
+    acts: VecDeque<Act>,
+    due: Option<Duration>,
+    tries: usize,
+    warnings: Vec<String>,
+    stop: bool,
+}
+
+/// A restore under its lease.
+#[derive(Debug, Clone)]
+struct Held {
+    record: Box<Record>,
+    nonce: Nonce,
+}
+
+/// A launched agent.
+#[derive(Debug, Clone)]
+struct Running {
+    held: Held,
+    started: Box<Started>,
+    /// The session id it must have; `None`: any.
+    asked: Option<String>,
+    since: Duration,
+    looks: usize,
+    looking: bool,
+    evidence: Evidence,
+    dialog: Option<String>,
+    agent: Option<ProcessId>,
+    told_standing: bool,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// Waits for the record.
+    Reading,
+    /// Waits for preflight, before anything is written.
+    Checking(Box<Record>),
+    /// Waits for `restore-begin`.
+    Beginning { record: Box<Record>, tries: usize },
+    /// Waits for preflight again, under the lease.
+    Again(Held),
+    /// Waits until the folder its conversation is filed under is on the record.
+    Filing { held: Held, ready: Box<Ready> },
+    /// Waits for the launch.
+    Launching { held: Held, asked: Option<String> },
+    /// Waits for the listing that says whether a launch was done.
+    Doubting { held: Held, asked: Option<String>, why: String },
+    /// Waits for `restore-launched`.
+    Recording { running: Running },
+    /// Waits for the record with its new place, and for what is asked besides.
+    Following(Running),
+    /// Waits for proof.
+    Proving(Running),
+    /// Waits for `restore-confirm`.
+    Confirming { running: Running, named: Option<Named> },
+    /// Waits for the record, which a hook may have changed first.
+    Rereading { running: Running, outcome: Box<Outcome> },
+    /// Waits for the record as it is once it is live.
+    Living { running: Running, outcome: Box<Outcome> },
+    /// Waits for the stamps to be put right.
+    Stamping(Box<Outcome>),
+    /// Waits for `restore-abort`.
+    Undoing { held: Held, back: Back, outcome: Box<Outcome>, error: String },
+    /// Waits for the record as it is on its way back.
+    Returning { held: Held, pane: PaneId, outcome: Box<Outcome> },
+    /// Waits for the stand-in's start.
+    Standing { held: Held, pane: PaneId, outcome: Box<Outcome> },
+    /// Waits for the listing that shows the stand-in.
+    Finding { held: Held, outcome: Box<Outcome> },
+    /// Waits for `standin-respawned`.
+    Closing { held: Held, at: Location, outcome: Box<Outcome> },
+    /// Over.
+    Over,
+}
+
+/// How the stand-in comes back.
+#[derive(Debug, Clone)]
+enum Back {
+    /// Nothing was started: where it is.
+    Stays(Location),
+    /// In this pane.
+    In(PaneId),
+}
+
+impl Restore {
+    /// A restore that has done nothing yet.
+    #[must_use]
+    pub fn new(order: RestoreOrder) -> Self {
+        Self {
+            order,
+            stage: Stage::Reading,
+            acts: VecDeque::from([Act::Read]),
+            due: None,
+            tries: 0,
+            warnings: Vec::new(),
+            stop: false,
+        }
+    }
+
+    fn act(&mut self, act: Act) {
+        self.acts.push_back(act);
+    }
+
+    fn tell(&mut self, step: &str, detail: impl Into<String>) {
+        self.act(Act::Tell(Step::new(step, detail)));
+    }
+
+    fn go(&mut self, stage: Stage, act: Act) {
+        self.stage = stage;
+        self.tries = 0;
+        self.due = None;
+        self.act(act);
+    }
+
+    fn apply(&mut self, stage: Stage, verb: Verb) {
+        self.go(stage, Act::Apply(Box::new(verb)));
+    }
+
+    fn again(&mut self, now: Duration, pauses: &[Duration]) -> bool {
+        let Some(pause) = pauses.get(self.tries) else { return false };
+        self.tries += 1;
+        self.due = Some(now + *pause);
+        true
+    }
+
+    fn finish(&mut self, outcome: Outcome) {
+        self.stage = Stage::Over;
+        self.due = None;
+        let mut warnings = std::mem::take(&mut self.warnings);
+        warnings.extend(outcome.warnings.iter().cloned());
+        self.act(Act::Finish(outcome.warn(warnings)));
+    }
+
+    // -- before anything is written
+
+    fn read(&mut self, record: Option<Box<Record>>) {
+        let Some(record) = record else {
+            let seen = format!("there is no record {}", self.order.task.record);
+            return self.finish(Outcome::new(End::Refused, "no_record", seen));
+        };
+        // whether a lease that is there is free is the store's to say, at restore-begin
+        if let Err(refused) = preflight::is_restorable(&record, true) {
+            return self.finish(refused);
+        }
+        self.go(Stage::Checking(record), Act::Ready { mode: self.order.mode });
+    }
+
+    fn checked(&mut self, record: Box<Record>, ready: &Ready) {
+        match preflight::judge(&record, self.order.mode, ready) {
+            Verdict::No(outcome) => return self.finish(*outcome),
+            Verdict::Go | Verdict::Adopt(_) => {}
+        }
+        if self.order.dry_run {
+            let line = ready.argv.as_ref().map(|argv| argv.join(" ")).unwrap_or_default();
+            return self.finish(Outcome::new(End::Planned, "would_restore", line));
+        }
+        if self.stop {
+            return self.finish(stopped());
+        }
+        self.begin(record, 0);
+    }
+
+    fn begin(&mut self, record: Box<Record>, tries: usize) {
+        let begin = Verb::RestoreBegin { owner: self.order.task.me.clone(), mode: self.order.mode };
+        self.apply(Stage::Beginning { record, tries }, begin);
+        self.tries = tries;
+    }
+
+    fn begun(&mut self, now: Duration, record: Box<Record>, applied: Applied) {
+        match applied {
+            Applied::Done(record::Outcome::Restoring(nonce)) => {
+                self.tell("begun", "");
+                let mode = self.order.mode;
+                self.go(Stage::Again(Held { record, nonce }), Act::Ready { mode });
+            }
+            Applied::Done(other) => {
+                self.finish(Outcome::new(End::Failed, "store_failed", format!("{other:?}")));
+            }
+            Applied::Refused(Refused::LeaseHeld(_) | Refused::State { .. }) => {
+                self.finish(Outcome::new(End::Refused, "lease_held", "another operation is at it"));
+            }
+            Applied::Refused(refused) => {
+                self.finish(Outcome::new(End::Refused, "refused", refused.to_string()));
+            }
+            Applied::Failed(why) => {
+                if self.again(now, &STORE) {
+                    self.stage = Stage::Beginning { record, tries: self.tries };
+                } else {
+                    self.finish(Outcome::new(End::Failed, "store_failed", why));
+                }
+            }
+        }
+    }
+
+    // -- under the lease, nothing started
+
+    fn checked_again(&mut self, now: Duration, held: Held, ready: Box<Ready>) {
+        let back = Back::Stays(held.record.location.clone());
+        if self.stop {
+            return self.undo(held, back, stopped());
+        }
+        match preflight::judge(&held.record, self.order.mode, &ready) {
+            Verdict::No(mut outcome) => {
+                outcome.end = End::Failed;
+                self.undo(held, back, *outcome);
+            }
+            Verdict::Adopt(survivor) => self.adopt(now, held, *survivor, ready.session_id.clone()),
+            Verdict::Go => self.file(held, ready),
+        }
+    }
+
+    /// An agent of an earlier attempt, found by its pane: taken as launched.
+    fn adopt(&mut self, now: Duration, held: Held, survivor: Survivor, asked: Option<String>) {
+        let Some((pane, server, process)) = survivor.pane else { return };
+        self.tell("found", format!("pane {pane}: an earlier attempt runs this conversation"));
+        self.launched(now, held, asked, Box::new(Started { pane, process, server, around: None }));
+    }
+
+    /// The conversation is brought back where it is filed.
+    fn file(&mut self, held: Held, ready: Box<Ready>) {
+        let Some(folder) = ready.filed.clone().filter(|_| self.order.mode == RestoreMode::Resume) else {
+            return self.launch(held, &ready);
+        };
+        self.tell("filed", folder.clone());
+        let ours = Box::new(Ours { cwd: Some(folder), ..Ours::default() });
+        let enrich = Verb::Enrich { at: held.record.location.clone(), ours, lost: None, replace: true };
+        self.apply(Stage::Filing { held, ready }, enrich);
+    }
+
+    fn filed(&mut self, held: Held, ready: &Ready, applied: &Applied) {
+        match applied {
+            Applied::Done(_) => self.launch(held, ready),
+            Applied::Refused(_) | Applied::Failed(_) => {
+                let back = Back::Stays(held.record.location.clone());
+                self.undo(held, back, failed("store_failed", format!("{applied:?}")));
+            }
+        }
+    }
+
+    fn launch(&mut self, held: Held, ready: &Ready) {
+        let launch = Launch {
+            nonce: held.nonce,
+            argv: ready.argv.clone().unwrap_or_default(),
+            below_shell: matches!(held.record.ait.host, Some(Host::Shell { .. })),
+            session: self.order.session.clone(),
+        };
+        let asked = ready.session_id.clone();
+        self.go(Stage::Launching { held, asked }, Act::Launch(Box::new(launch)));
+    }
+
+    fn launch_ended(&mut self, now: Duration, held: Held, asked: Option<String>, launched: Launched) {
+        match launched {
+            Launched::Started(started) => self.launched(now, held, asked, started),
+            Launched::Not { word, seen } => {
+                let back = Back::Stays(held.record.location.clone());
+                self.undo(held, back, failed(&word, seen));
+            }
+            Launched::Unknown(why) => self.go(Stage::Doubting { held, asked, why }, Act::Look),
+        }
+    }
+
+    /// A launch nobody answered for: the pane's mark says whether it was done.
+    fn doubted(
+        &mut self,
+        now: Duration,
+        held: Held,
+        asked: Option<String>,
+        why: String,
+        server: ServerSight,
+    ) {
+        let left = |why: String| Outcome::new(End::Left, "launch_unknown", why);
+        let snapshot = match server {
+            ServerSight::Listed(snapshot) => snapshot,
+            ServerSight::Over | ServerSight::Unnamed => {
+                // a new server may have been started; whoever lists it finds the mark
+                return self.finish(left(why));
+            }
+            ServerSight::Unknown(_) if self.again(now, &SERVER) => {
+                self.stage = Stage::Doubting { held, asked, why };
+                return;
+            }
+            ServerSight::Unknown(why) => return self.finish(left(why)),
+        };
+        let mark = format!("{}:{}", held.record.id, held.nonce);
+        let row = snapshot.panes.iter().find(|row| row.attempt == mark.as_str());
+        match (row, row.and_then(|row| row.pid), &held.record.ait.server) {
+            (Some(row), Some(pid), Some(server)) => {
+                let started = Started {
+                    pane: PaneId(row.id.0),
+                    process: ProcessId::bare(pid),
+                    server: server.clone(),
+                    around: None,
+                };
+                self.launched(now, held, asked, Box::new(started));
+            }
+            (None, ..) => {
+                let back = Back::Stays(held.record.location.clone());
+                self.undo(held, back, failed("not_launched", why));
+            }
+            (Some(_), ..) => self.finish(left(why)),
+        }
+    }
+
+    // -- started
+
+    fn launched(&mut self, now: Duration, held: Held, asked: Option<String>, started: Box<Started>) {
+        self.tell("launched", format!("pane {}, process {}", started.pane, started.process.pid));
+        let running = Running {
+            held,
+            started,
+            asked,
+            since: now,
+            looks: 0,
+            looking: false,
+            evidence: Evidence::default(),
+            dialog: None,
+            agent: None,
+            told_standing: false,
+        };
+        self.record(running);
+    }
+
+    fn record(&mut self, running: Running) {
+        let verb = Verb::RestoreLaunched {
+            nonce: running.held.nonce,
+            at: running.at(),
+            server: Some(running.started.server.clone()),
+            runtime_id: None,
+        };
+        self.apply(Stage::Recording { running }, verb);
+    }
+
+    fn recorded(&mut self, now: Duration, running: Running, applied: Applied) {
+        match applied {
+            Applied::Done(_) => {
+                if let Some(around) = &running.started.around {
+                    let follow = Follow {
+                        session: Some(around.session.clone()),
+                        window: Some(around.window.clone()),
+                        window_id: Some(around.window_id),
+                        window_index: Some(around.index),
+                        ..Follow::new(running.started.pane, running.started.server.clone())
+                    };
+                    self.act(Act::Apply(Box::new(Verb::Follow(Box::new(follow)))));
+                }
+                self.act(Act::Watch(running.started.process.clone()));
+                self.act(Act::Attend);
+                self.go(Stage::Following(running), Act::Follow);
+            }
+            // its hook was faster: the record says so
+            Applied::Refused(refused) => {
+                let outcome = Outcome::new(End::Left, "store_failed", refused.to_string());
+                self.go(Stage::Rereading { running, outcome: Box::new(outcome) }, Act::Read);
+            }
+            Applied::Failed(why) => {
+                let tries = self.tries;
+                if self.again(now, &STORE) {
+                    self.stage = Stage::Recording { running };
+                } else {
+                    // it runs and carries its mark: reconcile finds it
+                    let seen = format!("{why} (after {tries} tries)");
+                    self.finish(Outcome::new(End::Left, "store_failed", seen));
+                }
+            }
+        }
+    }
+
+    fn following(&mut self, now: Duration, running: Running, record: Option<Box<Record>>) {
+        self.proving(now, running, record);
+    }
+
+    /// Every change of the record: a hook may have acknowledged, or found another conversation.
+    fn proving(&mut self, now: Duration, mut running: Running, record: Option<Box<Record>>) {
+        let Some(record) = record else {
+            return self.finish(Outcome::new(End::Failed, "record_gone", "its record was dropped meanwhile"));
+        };
+        match &record.state {
+            State::Live => {
+                let outcome = verified(&record.restore.ack);
+                return self.live(running, outcome);
+            }
+            State::Restoring { .. } if holds(&record, running.held.nonce) => {
+                let error = format!("{}:session_mismatch", running.held.nonce);
+                if record.restore.last_error.starts_with(&error) {
+                    let outcome = mismatch(running.asked.as_deref(), None);
+                    return self.take_back(running, outcome);
+                }
+            }
+            State::Restoring { .. } | State::Freezing | State::Frozen { .. } | State::Aborting { .. } => {
+                return self.finish(Outcome::new(End::Left, "taken_over", "another operation took it over"));
+            }
+        }
+        if running.looks == 0 && !running.looking {
+            running.looking = true;
+            self.act(Act::Prove);
+        }
+        self.wait(now, running);
+    }
+
+    /// Waits for the next event or look.
+    fn wait(&mut self, now: Duration, running: Running) {
+        let spans = LOOKS.iter().map(|millis| Duration::from_millis(*millis));
+        let next = spans
+            .filter(|span| *span < self.order.grace)
+            .chain([self.order.grace])
+            .map(|span| running.since + span)
+            .find(|at| *at > now);
+        self.due = Some(next.unwrap_or(now + Duration::from_secs(1)));
+        self.stage = Stage::Proving(running);
+    }
+
+    fn look(&mut self, now: Duration, mut running: Running) {
+        if !running.looking {
+            running.looking = true;
+            self.act(Act::Prove);
+        }
+        self.wait(now, running);
+    }
+
+    fn proven(&mut self, now: Duration, mut running: Running, proof: &Proof) {
+        running.looking = false;
+        running.looks += 1;
+        match running.evidence.judge(now, running.asked.as_deref(), proof) {
+            Finding::Verified(named) => return self.confirm(running, Some(named)),
+            Finding::Mismatch(other) => {
+                let outcome = mismatch(running.asked.as_deref(), Some(&other));
+                return self.take_back(running, outcome);
+            }
+            Finding::Exited { word, said } => return self.take_back(running, failed(&word, said)),
+            Finding::Nothing => {}
+        }
+        // below a shell the pane's process outlives the agent
+        match (&running.agent, &proof.agent) {
+            (None, Some(agent)) => {
+                running.agent = Some(agent.clone());
+                if *agent != running.started.process {
+                    self.act(Act::Watch(agent.clone()));
+                }
+            }
+            (Some(_), None) if running.below_shell() => {
+                return self.take_back(running, failed("agent_exited", proof.lines.join(" / ")));
+            }
+            (None | Some(_), _) => {}
+        }
+        if proof.dialog != running.dialog {
+            running.dialog.clone_from(&proof.dialog);
+            if let Some(dialog) = &running.dialog {
+                self.tell("blocked", dialog.clone());
+            }
+        }
+        let lived = now.saturating_sub(running.since);
+        if !running.told_standing && (proof.up || lived >= STANDING) {
+            running.told_standing = true;
+            self.tell("standing", "");
+        }
+        if self.stop || lived >= self.order.grace {
+            return self.confirm(running, None);
+        }
+        self.wait(now, running);
+    }
+
+    fn confirm(&mut self, running: Running, named: Option<Named>) {
+        let agent = running.agent.clone().or_else(|| named.as_ref().map(|named| named.process.clone()));
+        let verb = Verb::RestoreConfirm {
+            nonce: running.held.nonce,
+            at: running.at(),
+            ack: named.as_ref().map_or(Ack::Liveness, |named| named.by),
+            // in its own pane the pane's process is the agent
+            agent: agent.filter(|_| running.below_shell()),
+            session_id: named.as_ref().map(|named| named.session_id.clone()),
+        };
+        self.apply(Stage::Confirming { running, named }, verb);
+    }
+
+    fn confirmed(&mut self, now: Duration, running: Running, named: Option<Named>, applied: Applied) {
+        match applied {
+            Applied::Done(record::Outcome::SessionMismatch) => {
+                let other = named.as_ref().map(|named| named.session_id.as_str());
+                let outcome = mismatch(running.asked.as_deref(), other);
+                self.take_back(running, outcome);
+            }
+            Applied::Done(_) => {
+                let outcome = match (&named, &running.dialog) {
+                    (Some(named), _) => verified(named.by.word()),
+                    (None, Some(dialog)) => Outcome::new(
+                        End::Done,
+                        &format!("blocked:{dialog}"),
+                        "it waits for an answer in its pane",
+                    )
+                    .hint("answer it there; its last screen is kept"),
+                    (None, None) => {
+                        Outcome::new(End::Done, "unverified", "it runs; nothing said which conversation")
+                            .hint("its last screen is kept")
+                    }
+                };
+                self.live(running, outcome);
+            }
+            Applied::Refused(refused) => {
+                let outcome = Outcome::new(End::Left, "refused", refused.to_string());
+                self.go(Stage::Rereading { running, outcome: Box::new(outcome) }, Act::Read);
+            }
+            Applied::Failed(why) => {
+                if self.again(now, &STORE) {
+                    self.stage = Stage::Confirming { running, named };
+                } else {
+                    self.finish(Outcome::new(End::Left, "store_failed", why));
+                }
+            }
+        }
+    }
+
+    /// A verb was refused: the record may have come to rest without us.
+    fn reread(&mut self, running: Running, outcome: Outcome, record: Option<Box<Record>>) {
+        match record {
+            Some(record) if record.state == State::Live => {
+                let outcome = verified(&record.restore.ack);
+                self.live(running, outcome);
+            }
+            // the process is gone, and nobody has said how
+            Some(record) if holds(&record, running.held.nonce) => {
+                self.take_back(running, failed("agent_exited", outcome.detail));
+            }
+            Some(_) | None => self.finish(outcome),
+        }
+    }
+
+    fn live(&mut self, running: Running, outcome: Outcome) {
+        self.go(Stage::Living { running, outcome: Box::new(outcome) }, Act::Read);
+    }
+
+    fn stamp(&mut self, running: &Running, outcome: Box<Outcome>) {
+        let deed = Deed::StampRestored { release: running.below_shell() };
+        let act = PaneAct { pane: running.started.pane, pid: Some(running.started.process.pid), deed };
+        self.go(Stage::Stamping(outcome), Act::Pane(act));
+    }
+
+    fn stamped(&mut self, outcome: Box<Outcome>, acted: &Acted) {
+        match acted {
+            Acted::Done | Acted::NotMet | Acted::NoServer => {}
+            Acted::Refused(why) | Acted::Unknown(why) => {
+                self.warnings.push(format!("its pane's marks could not be put right: {why}"));
+            }
+        }
+        self.finish(*outcome);
+    }
+
+    // -- back to the stand-in
+
+    fn take_back(&mut self, running: Running, outcome: Outcome) {
+        let back = Back::In(running.started.pane);
+        self.undo(running.held, back, outcome);
+    }
+
+    fn undo(&mut self, held: Held, back: Back, outcome: Outcome) {
+        let error = if outcome.word.starts_with("agent_exited") && !outcome.detail.is_empty() {
+            format!("{}: {}", outcome.word, outcome.detail)
+        } else {
+            outcome.word.clone()
+        };
+        let abort = Verb::RestoreAbort { nonce: held.nonce, error: error.clone() };
+        self.apply(Stage::Undoing { held, back, outcome: Box::new(outcome), error }, abort);
+    }
+
+    fn undone(
+        &mut self,
+        now: Duration,
+        held: Held,
+        back: Back,
+        outcome: Box<Outcome>,
+        error: String,
+        applied: Applied,
+    ) {
+        match (applied, back) {
+            (Applied::Done(_), Back::Stays(at)) => self.close(held, at, outcome),
+            (Applied::Done(_), Back::In(pane)) => {
+                self.go(Stage::Returning { held, pane, outcome }, Act::Read);
+            }
+            (Applied::Refused(refused), _) => {
+                let seen = format!("{}; the record could not be put back: {refused}", outcome.detail);
+                self.finish(Outcome { end: End::Left, detail: seen, ..*outcome });
+            }
+            (Applied::Failed(why), back) => {
+                if self.again(now, &STORE) {
+                    self.stage = Stage::Undoing { held, back, outcome, error };
+                } else {
+                    let seen = format!("{}; the record could not be put back: {why}", outcome.detail);
+                    self.finish(Outcome { end: End::Left, detail: seen, ..*outcome });
+                }
+            }
+        }
+    }
+
+    fn stood(&mut self, now: Duration, held: Held, pane: PaneId, outcome: Box<Outcome>, acted: &Acted) {
+        match acted {
+            Acted::Done => self.go(Stage::Finding { held, outcome }, Act::Look),
+            Acted::NotMet | Acted::Refused(_) | Acted::NoServer => self.close(held, Location::Gone, outcome),
+            Acted::Unknown(_) if self.again(now, &SERVER) => {
+                self.stage = Stage::Standing { held, pane, outcome };
+            }
+            Acted::Unknown(why) => {
+                let seen = format!("{}; its stand-in may not be back: {why}", outcome.detail);
+                self.finish(Outcome { end: End::Left, detail: seen, ..*outcome });
+            }
+        }
+    }
+
+    fn found(&mut self, now: Duration, held: Held, outcome: Box<Outcome>, server: ServerSight) {
+        let id = held.record.id.to_string();
+        let at = match server {
+            ServerSight::Listed(snapshot) => {
+                let row = snapshot.panes.iter().find(|row| row.frozen == id.as_str());
+                row.and_then(|row| Some(Location::pane(PaneId(row.id.0), ProcessId::bare(row.pid?))))
+                    .unwrap_or(Location::Gone)
+            }
+            ServerSight::Over | ServerSight::Unnamed => Location::Gone,
+            ServerSight::Unknown(_) if self.again(now, &SERVER) => {
+                self.stage = Stage::Finding { held, outcome };
+                return;
+            }
+            ServerSight::Unknown(why) => {
+                let seen = format!("{}; its stand-in was not seen: {why}", outcome.detail);
+                return self.finish(Outcome { end: End::Left, detail: seen, ..*outcome });
+            }
+        };
+        self.close(held, at, outcome);
+    }
+
+    fn close(&mut self, held: Held, at: Location, outcome: Box<Outcome>) {
+        let verb = Verb::StandinRespawned { nonce: held.nonce, at: at.clone() };
+        self.apply(Stage::Closing { held, at, outcome }, verb);
+    }
+
+    fn closed(&mut self, now: Duration, held: Held, at: Location, outcome: Box<Outcome>, applied: Applied) {
+        match applied {
+            Applied::Done(_) => self.finish(*outcome),
+            Applied::Failed(_) if self.again(now, &STORE) => {
+                self.stage = Stage::Closing { held, at, outcome }
+            }
+            Applied::Refused(_) | Applied::Failed(_) => self.finish(Outcome { end: End::Left, ..*outcome }),
+        }
+    }
+
+    /// The deadline has come.
+    fn tick(&mut self, now: Duration, stage: Stage) {
+        match stage {
+            Stage::Proving(running) => self.look(now, running),
+            Stage::Beginning { record, tries } => self.begin(record, tries),
+            Stage::Recording { running } => {
+                let tries = self.tries;
+                self.record(running);
+                self.tries = tries;
+            }
+            Stage::Confirming { running, named } => {
+                let tries = self.tries;
+                self.confirm(running, named);
+                self.tries = tries;
+            }
+            Stage::Doubting { held, asked, why } => {
+                self.repeat(Stage::Doubting { held, asked, why }, Act::Look)
+            }
+            Stage::Finding { held, outcome } => self.repeat(Stage::Finding { held, outcome }, Act::Look),
+            Stage::Standing { held, pane, outcome } => {
+                let act = PaneAct { pane, pid: None, deed: Deed::RespawnStandin };
+                self.repeat(Stage::Standing { held, pane, outcome }, Act::Pane(act));
+            }
+            Stage::Undoing { held, back, outcome, error } => {
+                let abort = Verb::RestoreAbort { nonce: held.nonce, error: error.clone() };
+                self.repeat(Stage::Undoing { held, back, outcome, error }, Act::Apply(Box::new(abort)));
+            }
+            Stage::Closing { held, at, outcome } => {
+                let verb = Verb::StandinRespawned { nonce: held.nonce, at: at.clone() };
+                self.repeat(Stage::Closing { held, at, outcome }, Act::Apply(Box::new(verb)));
+            }
+            other => self.stage = other,
+        }
+    }
+
+    fn repeat(&mut self, stage: Stage, act: Act) {
+        self.stage = stage;
+        self.act(act);
+    }
+
+    fn stop(&mut self, now: Duration, stage: Stage) {
+        self.stop = true;
+        match stage {
+            // it runs: what is known of it is written, and others need not wait
+            Stage::Proving(running) => self.look(now, running),
+            other => self.stage = other,
+        }
+    }
+}
+
+impl Running {
+    fn at(&self) -> Location {
+        Location::pane(self.started.pane, self.started.process.clone())
+    }
+
+    fn below_shell(&self) -> bool {
+        matches!(self.held.record.ait.host, Some(Host::Shell { .. }))
+    }
+}
+
+impl Coordinator for Restore {
+    fn handle(&mut self, now: Duration, heard: Heard) {
+        let stage = std::mem::replace(&mut self.stage, Stage::Over);
+        match (stage, heard) {
+            (stage, Heard::Time) => {
+                if self.due.take_if(|due| *due <= now).is_some() {
+                    self.tick(now, stage);
+                } else {
+                    self.stage = stage;
+                }
+            }
+            (stage, Heard::Stop) => self.stop(now, stage),
+            (Stage::Reading, Heard::Record(record)) => self.read(record),
+            (Stage::Reading, Heard::NoStore(why)) => {
+                self.finish(Outcome::new(End::Failed, "store_failed", why));
+            }
+            (Stage::Checking(record), Heard::Ready(ready)) => self.checked(record, &ready),
+            (Stage::Beginning { record, .. }, Heard::Applied(applied)) => self.begun(now, record, applied),
+            (Stage::Again(held), Heard::Ready(ready)) => self.checked_again(now, held, ready),
+            (Stage::Filing { held, ready }, Heard::Applied(applied)) => self.filed(held, &ready, &applied),
+            (Stage::Launching { held, asked }, Heard::Launched(launched)) => {
+                self.launch_ended(now, held, asked, launched);
+            }
+            (Stage::Doubting { held, asked, why }, Heard::Server(server)) => {
+                self.doubted(now, held, asked, why, server);
+            }
+            (Stage::Recording { running }, Heard::Applied(applied)) => self.recorded(now, running, applied),
+            (Stage::Following(running), Heard::Record(record)) => self.following(now, running, record),
+            (Stage::Following(running), Heard::NoStore(_)) => self.look(now, running),
+            (Stage::Proving(running), Heard::Record(record)) => self.proving(now, running, record),
+            (Stage::Proving(running), Heard::Proof(proof)) => self.proven(now, running, &proof),
+            (Stage::Proving(running), Heard::Died(_) | Heard::Touched) => self.look(now, running),
+            (Stage::Proving(running), Heard::Watching { watch: Watching::Gone, .. }) => {
+                self.look(now, running)
+            }
+            (Stage::Confirming { running, named }, Heard::Applied(applied)) => {
+                self.confirmed(now, running, named, applied);
+            }
+            (Stage::Rereading { running, outcome }, Heard::Record(record)) => {
+                self.reread(running, *outcome, record);
+            }
+            (Stage::Rereading { outcome, .. }, Heard::NoStore(_)) => self.finish(*outcome),
+            (Stage::Living { running, outcome }, Heard::Record(_) | Heard::NoStore(_)) => {
+                self.stamp(&running, outcome);
+            }
+            (Stage::Stamping(outcome), Heard::Acted(acted)) => self.stamped(outcome, &acted),
+            (Stage::Undoing { held, back, outcome, error }, Heard::Applied(applied)) => {
+                self.undone(now, held, back, outcome, error, applied);
+            }
+            (Stage::Returning { held, pane, outcome }, Heard::Record(_) | Heard::NoStore(_)) => {
+                let act = PaneAct { pane, pid: None, deed: Deed::RespawnStandin };
+                self.go(Stage::Standing { held, pane, outcome }, Act::Pane(act));
+            }
+            (Stage::Standing { held, pane, outcome }, Heard::Acted(acted)) => {
+                self.stood(now, held, pane, outcome, &acted);
+            }
+            (Stage::Finding { held, outcome }, Heard::Server(server)) => {
+                self.found(now, held, outcome, server)
+            }
+            (Stage::Closing { held, at, outcome }, Heard::Applied(applied)) => {
+                self.closed(now, held, at, outcome, applied);
+            }
+            // what was asked before the stage changed, or comes unasked
+            (stage, _) => self.stage = stage,
+        }
+    }
+
+    fn next_act(&mut self) -> Option<Act> {
+        self.acts.pop_front()
+    }
+
+    fn deadline(&self) -> Option<Duration> {
+        self.due
+    }
+}
+
+/// Whether the record is still under this restore's lease.
+fn holds(record: &Record, nonce: Nonce) -> bool {
+    record.lease.as_ref().is_some_and(|lease| lease.nonce == nonce)
+}
+
+fn verified(ack: &str) -> Outcome {
+    if ack == Ack::Liveness.word() {
+        return Outcome::new(End::Done, "unverified", "it runs; nothing said which conversation");
+    }
+    Outcome::new(End::Done, "verified", format!("by its {ack}"))
+}
+
+fn mismatch(asked: Option<&str>, got: Option<&str>) -> Outcome {
+    let (asked, got) = (asked.unwrap_or("any"), got.unwrap_or("another"));
+    failed("session_mismatch", format!("asked for {asked}, it has {got}"))
+}
+
+fn failed(word: &str, seen: impl Into<String>) -> Outcome {
+    Outcome::new(End::Failed, word, seen)
+}
+
+fn stopped() -> Outcome {
+    failed("stopped", "it was told to stop")
+}

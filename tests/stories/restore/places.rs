@@ -1,0 +1,138 @@
+//! Where an agent comes back when its pane is gone.
+
+use rustix::process::Signal;
+
+use super::{Frozen, outcome, restore, running};
+use crate::support::{Fake, Home, Tmux};
+
+/// Restores, and gives the agent where it is now.
+#[track_caller]
+fn back(home: &Home, tmux: &Tmux, frozen: &Frozen) -> Fake {
+    let told = restore(home, &frozen.id).ok();
+    assert_eq!(outcome(&told)["word"], "verified", "{told}");
+    let agent = frozen.back(tmux);
+    assert_eq!(agent.conversation(), frozen.conversation);
+    assert_eq!(running(home, &frozen.conversation), 1);
+    assert!(!frozen.captured(home));
+    agent
+}
+
+#[track_caller]
+fn place(tmux: &Tmux, agent: &Fake) -> String {
+    tmux.format(&agent.pane.id, "#{session_name}:#{window_index}:#{window_name}")
+}
+
+#[test]
+fn a_closed_window_is_made_again_in_its_place_and_a_taken_index_is_left_alone() {
+    let home = Home::new();
+    let tmux = Tmux::start(&home);
+    let odd = "a#{pid} $(x);'b c";
+    let escaped = odd.replace('#', "##");
+    let frozen = Frozen::claude(&tmux, "main", &escaped, "alpha");
+    let before = place(&tmux, &frozen.agent);
+    tmux.ok(["kill-window", "-t", &frozen.agent.pane.window]);
+    let agent = back(&home, &tmux, &frozen);
+    assert_eq!(place(&tmux, &agent), before, "session, index and name");
+    let record = frozen.record(&home);
+    assert_eq!(record["window"], odd);
+    assert_eq!(record["ait"]["window_id"], agent.pane.window.as_str(), "{record:#}");
+
+    super::freeze(&home, &frozen.id);
+    tmux.ok(["kill-window", "-t", &agent.pane.window]);
+    let index = before.split(':').nth(1).unwrap();
+    let taken = tmux.ok([
+        "new-window",
+        "-d",
+        "-P",
+        "-F",
+        "#{window_id}",
+        "-t",
+        &format!("main:{index}"),
+        "-n",
+        &escaped,
+        "sleep 1000",
+    ]);
+    let agent = back(&home, &tmux, &frozen);
+    assert_ne!(agent.pane.window, taken);
+    assert_eq!(tmux.format(&taken, "#{window_panes} #{window_index}"), format!("1 {index}"), "left alone");
+    assert!(place(&tmux, &agent).starts_with(&format!("main:{}:", index.parse::<u32>().unwrap() + 1)));
+}
+
+#[test]
+fn a_window_that_still_has_companions_gets_it_back_as_a_split() {
+    let home = Home::new();
+    let tmux = Tmux::start(&home);
+    let root = home.project("alpha");
+    let agent = Fake::claude(&tmux, "main", "cart", &root);
+    let companion = tmux.split(&agent.pane, &root, &["sleep", "1000"]);
+    let frozen = Frozen::of(&tmux, agent);
+    tmux.ok(["kill-pane", "-t", &frozen.agent.pane.id]);
+    let agent = back(&home, &tmux, &frozen);
+    assert_eq!(agent.pane.window, companion.window);
+    assert_eq!(tmux.format(&companion.window, "#{window_panes}"), "2");
+    assert_eq!(companion.process().pid, companion.pid, "the companion was not touched");
+}
+
+#[test]
+fn a_gone_session_is_made_again_and_another_projects_is_not_used() {
+    let home = Home::new();
+    let tmux = Tmux::start(&home);
+    let root = home.project("alpha");
+    tmux.session("work", &root, &["sleep", "1000"]);
+    let frozen = Frozen::claude(&tmux, "work", "cart", "alpha");
+    let index = tmux.format(&frozen.agent.pane.id, "#{window_index}");
+    tmux.ok(["kill-session", "-t", "=work:"]);
+    let agent = back(&home, &tmux, &frozen);
+    assert_eq!(place(&tmux, &agent), format!("work:{index}:cart"));
+
+    super::freeze(&home, &frozen.id);
+    tmux.ok(["kill-session", "-t", "=work:"]);
+    // a second later: sessions tell their age in seconds
+    let frozen_at = frozen.record(&home)["frozen_at"].as_str().unwrap().to_owned();
+    crate::support::wait_until("the next second", crate::support::DEADLINE, || {
+        let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        (now > frozen_at).then_some(())
+    });
+    let foreign = tmux.session("work", &home.project("beta"), &["sleep", "1000"]);
+    let agent = back(&home, &tmux, &frozen);
+    assert_eq!(place(&tmux, &agent), format!("work-2:{index}:cart"));
+    assert_eq!(
+        tmux.format(&foreign.session, "#{session_windows}"),
+        "1",
+        "the other project's is not touched"
+    );
+}
+
+#[test]
+fn without_a_server_one_is_started_with_the_recorded_surroundings() {
+    let home = Home::new();
+    let tmux = Tmux::start(&home);
+    let frozen = Frozen::claude(&tmux, "main", "cart", "alpha");
+    let before = place(&tmux, &frozen.agent);
+    tmux.kill(Signal::KILL);
+    let mut command = home.ait_command(["restore", &frozen.id, "--json"]);
+    command.env("CLAUDECODE", "1").env("CLAUDE_CONFIG_DIR", "/nowhere");
+    let told = crate::support::Ran::run(&mut command);
+    tmux.remember();
+    let told = told.ok();
+    assert_eq!(outcome(&told)["word"], "verified", "{told}");
+    let agent = frozen.back(&tmux);
+    assert_eq!(agent.conversation(), frozen.conversation);
+    assert_eq!(place(&tmux, &agent), before);
+    let environment = std::fs::read_to_string(format!("/proc/{}/environ", agent.pane.pid)).unwrap();
+    assert!(!environment.contains("CLAUDECODE=1") && !environment.contains("/nowhere"), "{environment}");
+    let server = std::fs::read_to_string(format!("/proc/{}/environ", tmux.server().pid)).unwrap();
+    assert!(!server.contains("CLAUDECODE=1"), "the server has no agent's marks");
+}
+
+#[test]
+fn a_session_of_the_users_choice() {
+    let home = Home::new();
+    let tmux = Tmux::start(&home);
+    let frozen = Frozen::claude(&tmux, "main", "cart", "alpha");
+    tmux.ok(["kill-window", "-t", &frozen.agent.pane.window]);
+    home.ait(["restore", &frozen.id, "--session", "-odd name"]).ok();
+    let agent = frozen.back(&tmux);
+    assert_eq!(tmux.format(&agent.pane.id, "#{session_name}"), "-odd name");
+    assert_eq!(frozen.record(&home)["session"], "-odd name");
+}
