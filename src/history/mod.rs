@@ -30,6 +30,7 @@ use jiff::Timestamp;
 use crate::provider::Provider;
 use crate::record::ProcessId;
 
+use answer::Looked;
 pub use answer::{Candidate, Conversation, Discovered, Doubt, Found, Located, Miss};
 pub use claude::{Registry, Status};
 pub use disk::Cost;
@@ -40,11 +41,16 @@ pub use memory::{Memory, RETRY};
 /// Length of a session id.
 const ID_LIMIT: usize = 512;
 
+/// Finds one conversation by its id.
+type Locate = fn(&Disk, &str, &Path, &Environment) -> Looked;
+/// Lists those of a folder, or all; what could not be read is told beside.
+type Discover = fn(&Disk, Option<&Path>, &Environment, &mut Vec<Doubt>) -> Result<Vec<Conversation>, Doubt>;
+
 /// How a provider's store is read.
 struct Format {
     provider: Provider,
-    locate: fn(&Disk, &str, &Path, &Environment) -> answer::Looked,
-    discover: fn(&Disk, Option<&Path>, &Environment, &mut Vec<Doubt>) -> Result<Vec<Conversation>, Doubt>,
+    locate: Locate,
+    discover: Discover,
 }
 
 /// The providers whose stores are known.
