@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
 
+use crate::lifecycle::identity;
 use crate::process;
 use crate::record::{RecordId, Step, Verb};
 use crate::store::{Archive, Origin, PATIENCE, Snapshot, Store, StoreError, System};
@@ -100,6 +101,7 @@ fn perform(store: &Store, system: &System, job: Job, last: &mut Option<Arc<Snaps
             {
                 tracing::warn!(%record, %error, "a checkpoint is not kept");
             }
+            identify(store, system, record);
             Some(*then)
         }
         Job::Screen(record, screen, then) => {
@@ -125,6 +127,22 @@ fn write(
     *last = Some(Arc::clone(&snapshot));
     let results = results.into_iter().map(|result| result.map(drop)).collect();
     Ok(Written { results, view: view(&snapshot) })
+}
+
+/// Puts on a live record which conversation its agent has now, where its provider says another than the record: what a crash
+/// leaves is to be the right one, also of an agent that no hook speaks for.
+fn identify(store: &Store, system: &System, id: RecordId) {
+    let Ok(snapshot) = store.read() else { return };
+    let Some(correction) = snapshot.records.get(id).and_then(|record| identity::correction(record)) else {
+        return;
+    };
+    let steps = [(Some(id), Verb::Upsert(Box::new(correction)))];
+    match store.apply(&steps, &system.facts(), PATIENCE).map(|mut answers| answers.pop()) {
+        Ok(Some(Ok(_))) => tracing::info!(record = %id, "its conversation is another than was known"),
+        Ok(Some(Err(refused))) => tracing::info!(record = %id, %refused, "its conversation is not noted"),
+        Ok(None) => {}
+        Err(error) => tracing::warn!(record = %id, %error, "its conversation is not noted"),
+    }
 }
 
 /// A loss takes the checkpoint along, as what the frozen record shows; so does an end that turned out to be one.

@@ -25,6 +25,7 @@ mod crash;
 mod cycle;
 mod daemon;
 mod install;
+mod known;
 mod mock;
 mod others;
 mod seed;
