@@ -1,11 +1,13 @@
 //! What the agent is doing, by every source there is: its hook, its provider's own list of processes, its title and screen.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::Performer;
 use super::family::shared_daemon_runs;
 use crate::coordinator::{Composer, Mood, Sight};
-use crate::history::{self, Status};
+use crate::history::Status;
+use crate::lifecycle::identity;
 use crate::process;
 use crate::provider;
 use crate::record::Record;
@@ -73,7 +75,9 @@ impl Performer<'_> {
 
     /// What the provider's own list of its processes says.
     fn listed(&self, record: &Record) -> Option<Sight> {
-        let entry = history::registry(&record.agent_process()?, &self.environment())?;
+        let nothing = BTreeMap::new();
+        let environment = record.ait.env.as_ref().unwrap_or(&nothing);
+        let entry = identity::listed(&record.agent_process()?, environment)?;
         let (mood, background) = match entry.status? {
             Status::Busy => (Mood::Working, false),
             Status::Shell => (Mood::Ready, true),
