@@ -58,7 +58,8 @@ impl Supervisor {
             if let Some(lease) = record.lease.as_ref().filter(|lease| !lease.owner.started.is_empty()) {
                 wanted.insert(lease.owner.clone());
             }
-            if let (State::Live, Some(agent)) = (&record.state, record.agent_process())
+            // a freeze that was cut short is taken back while its agent lives
+            if let (State::Live | State::Freezing, Some(agent)) = (&record.state, record.agent_process())
                 && !agent.started.is_empty()
             {
                 wanted.insert(agent);

@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::support::wait::stays;
+use crate::support::proc::Process;
+use crate::support::wait::{stays, within};
 use crate::support::{Agent, DEADLINE, Home, Supervisor, Tmux, wait_until};
 
 /// Calls to tmux of a forced freeze: listing, epoch, title and screen, capture, stamp, respawn, listing, epoch.
@@ -57,6 +58,7 @@ struct Cut {
 struct Case {
     cut: Cut,
     agent: Agent,
+    process: Process,
     folder: PathBuf,
     freeze: Child,
 }
@@ -74,6 +76,7 @@ fn world() -> (Home, Tmux, Supervisor) {
 }
 
 fn begin(home: &Home, tmux: &Tmux, agent: Agent, cut: Cut) -> Case {
+    let process = agent.pane.process();
     let folder = home.root().join(format!("cut-{}-{}", agent.id, cut.at));
     fs::create_dir(&folder).unwrap();
     let write = |name: &str, text: &str| fs::write(folder.join(name), text).unwrap();
@@ -98,15 +101,15 @@ fn begin(home: &Home, tmux: &Tmux, agent: Agent, cut: Cut) -> Case {
     let mut command = home.ait_command(["freeze", &agent.id, "--force"]);
     command.env("CUT", &folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let freeze = command.spawn().unwrap();
-    Case { cut, agent, folder, freeze }
+    Case { cut, process, agent, folder, freeze }
 }
 
 /// What it came to; `None` while it is none of the ends there may be.
-fn end(home: &Home, tmux: &Tmux, agent: &Agent) -> Option<&'static str> {
+fn end(home: &Home, tmux: &Tmux, agent: &Agent, process: Process) -> Option<&'static str> {
     let Some(record) = home.record(&agent.id) else {
         return home.archived_record(&agent.id).map(|_| "ended by itself");
     };
-    let alive = agent.pane.process().alive();
+    let alive = process.alive();
     let told = tmux.run([
         "list-panes",
         "-a",
@@ -131,10 +134,21 @@ fn end(home: &Home, tmux: &Tmux, agent: &Agent) -> Option<&'static str> {
     }
 }
 
-fn allowed(between: Between) -> &'static [&'static str] {
-    match between {
-        Between::Nothing => &["runs, live", "frozen, viewer"],
+/// The call that stamps the pane; `freeze-begin` is written before it, and the agent is told to end after it.
+const STAMP: usize = 5;
+
+/// What a cut may come to. One that is let go on finds out what was done meanwhile: the supervisor may have been first.
+fn allowed(cut: Cut) -> &'static [&'static str] {
+    let (begun, killed) = (cut.at >= STAMP, cut.how == "KILL");
+    match cut.between {
+        Between::Nothing if killed && cut.at <= STAMP => &["runs, live"],
+        Between::Nothing => &["frozen, viewer"],
+        Between::Agent if begun => &["frozen, viewer"],
+        Between::Agent if killed => &["lost by itself"],
         Between::Agent => &["frozen, viewer", "lost by itself"],
+        Between::Pane | Between::Window | Between::Server if begun => &["frozen, no pane"],
+        Between::Pane | Between::Window if killed => &["ended by itself"],
+        Between::Server if killed => &["lost by itself"],
         Between::Pane | Between::Window => &["frozen, no pane", "ended by itself"],
         Between::Server => &["frozen, no pane", "lost by itself"],
     }
@@ -152,16 +166,16 @@ fn finish(home: &Home, tmux: &Tmux, mut case: Case) -> (Cut, &'static str) {
                 state() == Some("freezing".into())
             });
         }
-        crate::support::proc::Process::of(coordinator).unwrap().signal(Signal::CONT);
+        Process::of(coordinator).unwrap().signal(Signal::CONT);
     }
-    let ended =
-        wait_until(&format!("the end of {what}: {:?}", home.record(&case.agent.id)), DEADLINE, || {
-            end(home, tmux, &case.agent)
-        });
+    let front = Process::of(case.freeze.id());
+    assert!(front.is_none_or(|front| front.dies(DEADLINE)), "{what}: the command ends with its coordinator");
     case.freeze.wait().unwrap();
-    assert!(allowed(case.cut.between).contains(&ended), "{what}: {ended}");
+    let found = within(DEADLINE, || end(home, tmux, &case.agent, case.process));
+    let Some(ended) = found else { panic!("{what} comes to no end: {:#?}", home.record(&case.agent.id)) };
+    assert!(allowed(case.cut).contains(&ended), "{what}: {ended}");
     // it stays so
-    assert_eq!(end(home, tmux, &case.agent), Some(ended), "{what}");
+    assert_eq!(end(home, tmux, &case.agent, case.process), Some(ended), "{what}");
     (case.cut, ended)
 }
 
@@ -208,10 +222,17 @@ fn matrix(how: &'static str) {
                     scope.spawn(move || finish(home, &server, case))
                 })
                 .collect();
+            let mut failed = 0;
             for thread in threads {
-                let (cut, end) = thread.join().unwrap();
-                ends.insert(cut, end);
+                match thread.join() {
+                    Ok((cut, end)) => drop(ends.insert(cut, end)),
+                    Err(_) => failed += 1,
+                }
             }
+            if failed > 0 {
+                show("so far:", &ends);
+            }
+            assert_eq!(failed, 0, "each comes to an end that may be");
         });
     }
     show(&format!("freeze, coordinator sent SIG{how}:"), &ends);
@@ -263,8 +284,12 @@ fn killed_by_the_agent_it_ends() {
         home.store_until("the supervisor to know it", |home| {
             home.record(&agent.id)?["ait"]["host"].is_object().then_some(())
         });
+        let process = agent.pane.process();
         home.ait(["freeze", &agent.id, "--force"]).code(1);
-        let end = wait_until("the end", DEADLINE, || end(&home, &tmux, &agent));
+        let found = within(DEADLINE, || end(&home, &tmux, &agent, process));
+        let Some(end) = found else {
+            panic!("no end: {:#?}", home.record(&agent.id));
+        };
         assert_eq!(end, if ends { "frozen, viewer" } else { "runs, live" });
         println!("coordinator killed by its agent, which {}: {end}", if ends { "ends" } else { "lives on" });
         if !ends {
