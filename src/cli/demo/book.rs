@@ -72,6 +72,11 @@ impl Entry {
             && self.ait.lost.as_ref().is_some_and(|l| l.cause == cause)
     }
 
+    /// Whether it is frozen, and was not lost.
+    pub(super) fn frozen(&self) -> bool {
+        self.state == "frozen" && self.ait.lost.is_none()
+    }
+
     /// Whether it is live and nothing of a loss is left.
     pub(super) fn live(&self) -> bool {
         self.state == "live" && self.ait.lost.is_none()

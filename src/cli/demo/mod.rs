@@ -2,13 +2,15 @@
 //!
 //! A stage is built in a temporary folder (tmux server, HOME, store, supervisor), a play of eight acts is given on it, and
 //! the stage is struck: no process, socket or folder is left, also on Ctrl-C. Everything shown was seen from outside, in
-//! the store file and on the supervisor's socket. Exit code 0 means that all of it was right.
+//! the store file and on the supervisor's socket. With `--recover` another play is given: conversations that are frozen,
+//! restored and recovered. Exit code 0 means that all of it was right.
 //!
 //! Refuses to touch any tmux server, store or supervisor but its own.
 
 mod book;
 mod eye;
 mod play;
+mod rescue;
 mod show;
 mod stage;
 mod wire;
@@ -28,12 +30,16 @@ const CURTAIN: Duration = Duration::from_secs(50);
 
 /// Shows the main job on a private tmux server and leaves nothing behind.
 #[derive(Debug, ClapArgs)]
-pub(super) struct Args {}
+pub(super) struct Args {
+    /// Show freeze, restore and recovery instead: conversations that outlive their agents
+    #[arg(long)]
+    recover: bool,
+}
 
 pub(super) fn run(args: Args) -> Result<Exit, Failure> {
-    let Args {} = args;
+    let Args { recover } = args;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(perform())
+    runtime.block_on(perform(recover))
 }
 
 /// Why a play ended before its last act.
@@ -57,7 +63,7 @@ enum Wrong {
     Io { what: String, source: std::io::Error },
 }
 
-async fn perform() -> Result<Exit, Failure> {
+async fn perform(recover: bool) -> Result<Exit, Failure> {
     let mut show = Show::to_stdout();
     // handlers first: whatever is built from here on is also struck
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -70,7 +76,7 @@ async fn perform() -> Result<Exit, Failure> {
         _ = terminate.recv() => Err(Wrong::Interrupted),
         _ = hangup.recv() => Err(Wrong::Interrupted),
         () = tokio::time::sleep(CURTAIN) => Err(Wrong::Late),
-        played = play(&mut stage, &mut show) => played,
+        played = play(&mut stage, &mut show, recover) => played,
     };
     if let Err(wrong) = &played {
         // the reader may be what went away: the stage is struck all the same
@@ -98,8 +104,11 @@ async fn perform() -> Result<Exit, Failure> {
     }
 }
 
-async fn play(stage: &mut Stage, show: &mut Show) -> Result<usize, Wrong> {
+async fn play(stage: &mut Stage, show: &mut Show, recover: bool) -> Result<usize, Wrong> {
     let mut play = Play::open(stage, show).await?;
+    if recover {
+        return rescue::play(play).await;
+    }
     play.fleet().await?;
     play.rename().await?;
     play.crash_one().await?;

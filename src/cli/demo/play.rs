@@ -16,7 +16,7 @@ use crate::api::{Happening, ServerState, StatusReport};
 use crate::process::{self, ProcessId, Signal};
 
 /// How long an act waits for what it must see. Nothing is measured against it.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How long without a write counts as settled.
 const QUIET: Duration = Duration::from_millis(700);
@@ -33,8 +33,8 @@ const CAST: [(&str, &str); 6] = [
 
 /// A running play.
 pub(super) struct Play<'a> {
-    stage: &'a mut Stage,
-    show: &'a mut Show,
+    pub(super) stage: &'a mut Stage,
+    pub(super) show: &'a mut Show,
     eye: Eye,
     wire: Wire,
     agents: Vec<Agent>,
@@ -220,12 +220,12 @@ impl<'a> Play<'a> {
 
     // The parts the acts are made of.
 
-    fn act(&mut self, title: &str) -> Result<(), Wrong> {
+    pub(super) fn act(&mut self, title: &str) -> Result<(), Wrong> {
         self.acts += 1;
         said(self.show.act(self.acts, title))
     }
 
-    fn did(&self, text: &str) -> Result<(), Wrong> {
+    pub(super) fn did(&self, text: &str) -> Result<(), Wrong> {
         said(self.show.did(text))
     }
 
@@ -233,7 +233,7 @@ impl<'a> Play<'a> {
         self.agents.iter().map(|agent| agent.record.clone()).collect()
     }
 
-    fn book(&self) -> Result<Book, Wrong> {
+    pub(super) fn book(&self) -> Result<Book, Wrong> {
         let store = self.stage.store();
         Book::read(&store)
             .map_err(|source| Wrong::Io { what: format!("cannot read {}", store.display()), source })
@@ -330,13 +330,24 @@ impl<'a> Play<'a> {
     }
 
     /// Waits until `found` tells what it found in the store file, and shows it with the time since the act.
-    async fn see(
+    pub(super) async fn see(
         &mut self,
         what: &str,
         begun: Instant,
+        found: impl FnMut(&Book) -> Option<String>,
+    ) -> Result<(), Wrong> {
+        self.see_within(what, begun, PATIENCE, found).await
+    }
+
+    /// [`Play::see`] with a patience of its own.
+    pub(super) async fn see_within(
+        &mut self,
+        what: &str,
+        begun: Instant,
+        patience: Duration,
         mut found: impl FnMut(&Book) -> Option<String>,
     ) -> Result<(), Wrong> {
-        let late = tokio::time::sleep(PATIENCE);
+        let late = tokio::time::sleep(patience);
         tokio::pin!(late);
         loop {
             let book = self.book()?;
@@ -350,7 +361,7 @@ impl<'a> Play<'a> {
                 }
                 () = &mut late => {
                     return Err(Wrong::NotSeen {
-                        what: what.to_owned(), span: PATIENCE, instead: self.book()?.summary(),
+                        what: what.to_owned(), span: patience, instead: self.book()?.summary(),
                     });
                 }
             }
@@ -394,7 +405,7 @@ impl<'a> Play<'a> {
 
     /// Waits until nothing was written for a while (the supervisor writes layouts late, since they come in bursts), and
     /// gives the number of generations so far.
-    async fn settled(&mut self) -> u64 {
+    pub(super) async fn settled(&mut self) -> u64 {
         while let Ok(Ok(())) = tokio::time::timeout(QUIET, self.eye.blink()).await {}
         self.eye.generations().await
     }
@@ -457,7 +468,7 @@ impl<'a> Play<'a> {
         .await
     }
 
-    async fn server(&self) -> Result<ProcessId, Wrong> {
+    pub(super) async fn server(&self) -> Result<ProcessId, Wrong> {
         let pid = self.stage.tmux(&["display-message", "-p", "#{pid}"]).await?;
         pid.parse().ok().and_then(process::identify).ok_or_else(|| Wrong::Seen {
             what: "the server".to_owned(),
@@ -525,7 +536,7 @@ async fn connect(stage: &mut Stage) -> Result<Wire, Wrong> {
     }
 }
 
-fn kill(process: &ProcessId, signal: Signal) -> Result<(), Wrong> {
+pub(super) fn kill(process: &ProcessId, signal: Signal) -> Result<(), Wrong> {
     match process::signal(process, signal) {
         Ok(process::Delivery::Delivered) => Ok(()),
         Ok(process::Delivery::Gone) => Err(Wrong::Seen {
@@ -537,6 +548,6 @@ fn kill(process: &ProcessId, signal: Signal) -> Result<(), Wrong> {
     }
 }
 
-fn said(written: std::io::Result<()>) -> Result<(), Wrong> {
+pub(super) fn said(written: std::io::Result<()>) -> Result<(), Wrong> {
     written.map_err(|source| Wrong::Io { what: "cannot write to standard output".to_owned(), source })
 }

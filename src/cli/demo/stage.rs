@@ -18,6 +18,8 @@ use crate::process::{self, ProcessId, Signal, Table};
 
 /// How long one command may take.
 const COMMAND: Duration = Duration::from_secs(10);
+/// How long one that ends an agent or brings it back may take.
+const SLOW_COMMAND: Duration = Duration::from_secs(30);
 /// How long what was told to end may take before it is killed.
 const GRACE: Duration = Duration::from_secs(5);
 /// A socket path holds 107 bytes; a folder that leaves less than this for the rest of it is too deep.
@@ -45,7 +47,7 @@ impl Stage {
         let stage = Stage { folder: Some(folder), root, supervisor: None };
         let sockets = stage.sockets();
         let store = stage.store();
-        let folders = [&stage.home(), &stage.runtime(), &sockets];
+        let folders = [&stage.home(), &stage.runtime(), &stage.programs(), &sockets];
         for folder in folders.into_iter().map(PathBuf::as_path).chain(store.parent()) {
             DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
         }
@@ -96,6 +98,33 @@ impl Stage {
         let mut command = self.command(myself());
         command.args(words);
         finish(command, &format!("ait {}", words.join(" "))).await
+    }
+
+    /// Runs this program to its end, where that takes its time.
+    pub(super) async fn ait_slowly(&self, words: &[&str]) -> Result<String, Wrong> {
+        let mut command = self.command(myself());
+        command.args(words);
+        finish_within(command, &format!("ait {}", words.join(" ")), SLOW_COMMAND).await
+    }
+
+    /// A program on the stage's PATH that behaves like this provider's agent.
+    pub(super) fn agent(&self, provider: &str) -> Result<PathBuf, Wrong> {
+        let path = self.programs().join(provider);
+        match std::os::unix::fs::symlink(myself(), &path) {
+            Err(source) if source.kind() != io::ErrorKind::AlreadyExists => {
+                Err(Wrong::Io { what: format!("cannot make {}", path.display()), source })
+            }
+            Ok(()) | Err(_) => Ok(path),
+        }
+    }
+
+    /// Writes a file below HOME.
+    pub(super) fn write(&self, name: &str, text: &str) -> Result<(), Wrong> {
+        let path = self.home().join(name);
+        path.parent()
+            .map_or(Ok(()), std::fs::create_dir_all)
+            .and_then(|()| std::fs::write(&path, text))
+            .map_err(|source| Wrong::Io { what: format!("cannot write {}", path.display()), source })
     }
 
     /// Starts the supervisor.
@@ -190,7 +219,10 @@ impl Stage {
     fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
         command.env_clear().current_dir(&self.root).stdin(Stdio::null()).kill_on_drop(true);
-        if let Some(path) = std::env::var_os("PATH") {
+        let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
+        let path = std::iter::once(self.programs()).chain(std::env::split_paths(&path));
+        // a folder with a colon in its name is on nobody's PATH
+        if let Ok(path) = std::env::join_paths(path) {
             command.env("PATH", path);
         }
         command
@@ -203,6 +235,10 @@ impl Stage {
             .env("TERM", "xterm-256color")
             .env("LANG", "C.UTF-8");
         command
+    }
+
+    fn programs(&self) -> PathBuf {
+        self.root.join("bin")
     }
 
     fn home(&self) -> PathBuf {
@@ -252,19 +288,23 @@ pub(super) async fn await_deaths(ids: &[ProcessId], span: Duration) -> bool {
     tokio::time::timeout(span, deaths).await.is_ok()
 }
 
-async fn finish(mut command: Command, line: &str) -> Result<String, Wrong> {
+async fn finish(command: Command, line: &str) -> Result<String, Wrong> {
+    finish_within(command, line, COMMAND).await
+}
+
+async fn finish_within(mut command: Command, line: &str, span: Duration) -> Result<String, Wrong> {
     let failed = |told: String| Wrong::Command { line: line.to_owned(), told };
-    let output = match tokio::time::timeout(COMMAND, command.output()).await {
+    let output = match tokio::time::timeout(span, command.output()).await {
         Ok(Ok(output)) => output,
         Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => {
             return Err(failed("it is not installed".to_owned()));
         }
         Ok(Err(error)) => return Err(failed(error.to_string())),
-        Err(_) => return Err(failed(format!("no end within {} s", COMMAND.as_secs()))),
+        Err(_) => return Err(failed(format!("no end within {} s", span.as_secs()))),
     };
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).trim_end_matches('\n').to_owned());
     }
-    let told = String::from_utf8_lossy(&output.stderr);
-    Err(failed(format!("{} {}", output.status, told.trim())))
+    let (said, told) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    Err(failed(format!("{} {} {}", output.status, said.trim(), told.trim())))
 }
