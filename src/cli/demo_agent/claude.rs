@@ -44,6 +44,8 @@ struct Registry {
     started: i64,
     place: Option<String>,
     doing: Doing,
+    /// It is there: not before the folder is trusted.
+    told: bool,
 }
 
 impl Claude {
@@ -78,6 +80,7 @@ impl Claude {
             started: jiff::Timestamp::now().as_millisecond(),
             place: None,
             doing: Doing::Idle,
+            told: false,
         });
         Ok(Claude {
             settings: settings(asked, &config, cwd),
@@ -136,7 +139,7 @@ impl Claude {
     }
 
     fn write_registry(&self) {
-        let Some(registry) = &self.registry else { return };
+        let Some(registry) = self.registry.as_ref().filter(|registry| registry.told) else { return };
         let pid = std::process::id();
         let now = jiff::Timestamp::now().as_millisecond();
         let (status, waiting) = match registry.doing {
@@ -352,6 +355,7 @@ impl Ways for Claude {
     fn shows(&mut self, doing: Doing) -> String {
         if let Some(registry) = &mut self.registry {
             registry.doing = doing;
+            registry.told = true;
             self.write_registry();
         }
         let title = self.earlier.first().map_or("Claude Code", String::as_str);

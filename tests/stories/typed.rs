@@ -1,0 +1,45 @@
+//! An agent that was typed at a shell's prompt: frozen, restored, ended; the shell is back where it was.
+
+use crate::support::fake::new_id;
+use crate::support::{DEADLINE, Fake, Home, Tmux, wait_until};
+
+#[test]
+fn an_agent_typed_at_a_prompt_is_frozen_restored_and_ended_and_the_shell_is_back() {
+    let home = Home::new();
+    let tmux = Tmux::start(&home);
+    home.hooked("claude");
+    let root = home.project("alpha");
+    let inner = root.join("src");
+    std::fs::create_dir(&inner).unwrap();
+    let pane = tmux.window("main", "typed", &root, &[]);
+    tmux.ok(["send-keys", "-t", &pane.id, "cd src", "Enter"]);
+    let id = new_id();
+    let agent = Fake::typed(&tmux, &pane, &inner, "claude", &["--session-id", &id]).up(&tmux);
+    agent.prompt(&tmux, "one");
+    let record = agent.adopt(&tmux);
+    assert_eq!(home.record(&record).unwrap()["ait"]["host"]["kind"], "shell");
+    let process = agent.process();
+    let ran = home.ait(["freeze", &record]);
+    println!("{ran}");
+    ran.ok();
+    assert!(!process.alive());
+    assert_eq!(tmux.format(&pane.id, "#{@aitask_frozen}"), record);
+    let ran = home.ait(["restore", &record]);
+    println!("{ran}");
+    ran.ok();
+    let agent = agent.at(tmux.panes().into_iter().find(|one| one.id == pane.id).expect("the same pane"));
+    agent.screen_until(&tmux, "what it remembers", |screen| screen.contains("1 earlier turns"));
+    assert_eq!(agent.conversation(), id);
+    agent.prompt(&tmux, "two");
+    assert_eq!(home.turns("claude", &id), 2);
+    agent.leave(&tmux);
+    wait_until("the shell in its folder", DEADLINE, || {
+        let told = tmux.format(&pane.id, "#{pane_current_command} #{pane_current_path}");
+        (told == format!("sh {}", inner.display())).then_some(())
+    });
+    tmux.ok(["send-keys", "-t", &pane.id, "pwd; echo still $((40 + 2))", "Enter"]);
+    wait_until("the shell to answer", DEADLINE, || {
+        let shown = tmux.ok(["capture-pane", "-p", "-t", &pane.id]);
+        shown.contains("still 42").then_some(())
+    });
+}
