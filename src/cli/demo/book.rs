@@ -34,6 +34,13 @@ pub(super) struct Entry {
 struct Ours {
     #[serde(default)]
     lost: Option<Lost>,
+    #[serde(default)]
+    server: Option<Server>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct Server {
+    pid: i32,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -75,6 +82,11 @@ impl Entry {
     /// Whether it is frozen, and was not lost.
     pub(super) fn frozen(&self) -> bool {
         self.state == "frozen" && self.ait.lost.is_none()
+    }
+
+    /// Whether it is live on another server than the one of this process.
+    pub(super) fn live_away_from(&self, server: i32) -> bool {
+        self.live() && self.ait.server.as_ref().is_some_and(|own| own.pid != server)
     }
 
     /// Whether it is live and nothing of a loss is left.
