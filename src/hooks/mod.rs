@@ -6,6 +6,7 @@
 //! | `payload` | the event's payload, read within a bound and a time |
 //! | `line` | which agent ran the hook: the processes above it |
 //! | `birth` | what only tmux can tell: a record for an agent without one, the pane of a restore |
+//! | [`settings`] | our entries in the providers' settings |
 //! | `log` | what was let go, one line each |
 
 mod birth;
@@ -13,5 +14,6 @@ mod hear;
 mod line;
 mod log;
 mod payload;
+pub mod settings;
 
 pub use hear::hear;

@@ -21,6 +21,11 @@ pub struct Change {
 }
 
 impl Change {
+    /// The bytes of a file; `None` when there is none.
+    pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>, ServiceError> {
+        read(path)
+    }
+
     /// The file, as it is named.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -40,7 +45,7 @@ impl Change {
     }
 
     /// The change of `path` to `after`; `None` where that changes nothing.
-    pub(super) fn of(path: &Path, after: Option<Vec<u8>>) -> Result<Option<Self>, ServiceError> {
+    pub(crate) fn of(path: &Path, after: Option<Vec<u8>>) -> Result<Option<Self>, ServiceError> {
         let before = read(path)?;
         if before == after {
             return Ok(None);
@@ -74,7 +79,7 @@ impl Change {
     }
 
     /// Whether the file may be written, looked at without writing.
-    pub(super) fn check(&self) -> Result<(), ServiceError> {
+    pub(crate) fn check(&self) -> Result<(), ServiceError> {
         let refuse = |why: &str| Err(ServiceError::NotOurs { path: self.path.clone(), why: why.to_owned() });
         if self.before.is_some() {
             let meta = fs::metadata(&self.target)

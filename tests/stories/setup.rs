@@ -358,3 +358,82 @@ fn the_files_are_those_that_tmux_reads() {
     let ran = home.ait(["setup", "--dry-run"]).ok();
     assert!(ran.text().contains(&format!("+++ {}", second.display())), "{ran}");
 }
+
+/// The settings files of providers in this home, and what is in them.
+fn provider(home: &Home, file: &str, text: &str) -> PathBuf {
+    let path = home.home().join(file);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, text).unwrap();
+    path
+}
+
+#[test]
+fn the_hooks_of_providers_come_once_and_go_without_a_trace_and_stay_away() {
+    let (home, _) = with_conf(b"");
+    let settings = "{\n  // mine\n  \"model\": \"opus\",\n  \"hooks\": {\"Stop\": [{\"hooks\": [{\"type\": \"command\", \"command\": \"say\"}]}]}\n}\n";
+    let real = provider(&home, "dotfiles/claude.json", settings);
+    fs::set_permissions(&real, fs::Permissions::from_mode(0o600)).unwrap();
+    fs::create_dir(home.home().join(".claude")).unwrap();
+    let link = home.home().join(".claude/settings.json");
+    symlink("../dotfiles/claude.json", &link).unwrap();
+    let broken = provider(&home, ".gemini/settings.json", "{ \"hooks\": ");
+    let codex = provider(&home, ".codex/config.toml", "");
+    let _end = TakenBack(home.clone());
+
+    let shown = home.ait(["setup", "--dry-run"]).ok().text();
+    assert!(
+        shown.contains("+    \"SessionStart\": [{\"hooks\"")
+            || shown.contains(" hook SessionStart --provider claude"),
+        "{shown}"
+    );
+    assert_eq!(fs::read_to_string(&real).unwrap(), settings);
+    for _ in 0..2 {
+        let said = home.ait(["setup", "--yes"]).ok().text();
+        assert!(said.contains("hooks of gemini: not set up") && said.contains("it does not parse"), "{said}");
+    }
+    let text = fs::read_to_string(&real).unwrap();
+    assert_eq!(text.matches(" hook SessionStart --provider claude").count(), 1, "{text}");
+    assert_eq!(text.matches(" hook Stop --provider claude").count(), 1, "{text}");
+    assert_eq!(fs::read_to_string(&broken).unwrap(), "{ \"hooks\": ");
+    let hooks = codex.with_file_name("hooks.json");
+    assert!(!hooks.exists(), "codex only if asked for");
+    assert!(!home.home().join(".qwen").exists(), "no home of a provider is made");
+
+    let said = home.ait(["setup", "--yes", "--hooks", "codex"]).ok().text();
+    assert!(said.contains("waits until you have reviewed and trusted"), "{said}");
+    assert!(fs::read_to_string(&hooks).unwrap().contains(" hook SessionStart --provider codex"));
+
+    home.ait(["setup", "--remove", "--yes"]).ok();
+    assert_eq!(fs::read_to_string(&real).unwrap(), settings, "every foreign byte");
+    assert_eq!(fs::read_link(&link).unwrap(), Path::new("../dotfiles/claude.json"));
+    assert_eq!(fs::metadata(&real).unwrap().mode() & 0o7777, 0o600);
+    assert!(!hooks.exists());
+
+    let said = home.ait(["setup", "--yes"]).ok().text();
+    assert!(said.contains("hooks of claude: taken out before"), "{said}");
+    assert_eq!(fs::read_to_string(&real).unwrap(), settings);
+    home.ait(["setup", "--yes", "--hooks", "claude"]).ok();
+    assert!(fs::read_to_string(&real).unwrap().contains(" hook Stop --provider claude"));
+    home.ait(["setup", "--yes", "--hooks", "gemini"]).code(65);
+    home.ait(["setup", "--yes", "--hooks", "qwen"]).code(69);
+    home.ait(["setup", "--yes", "--hooks", "vim"]).code(64);
+}
+
+#[test]
+fn without_hooks_no_settings_are_touched_and_help_touches_nothing() {
+    let (home, _) = with_conf(b"");
+    let settings = provider(&home, ".claude/settings.json", "{}\n");
+    let before = tree(&home);
+    for words in [
+        &["setup", "--help"][..],
+        &["setup", "--hooks", "claude", "--help"],
+        &["setup", "--yes", "-h"],
+        &["hook", "--help"],
+    ] {
+        home.ait(words).ok();
+        assert_eq!(tree(&home), before, "{words:?}");
+    }
+    let _end = TakenBack(home.clone());
+    home.ait(["setup", "--yes", "--no-hooks"]).ok();
+    assert_eq!(fs::read_to_string(&settings).unwrap(), "{}\n");
+}

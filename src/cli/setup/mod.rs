@@ -5,6 +5,7 @@
 
 pub(in crate::cli) mod diff;
 mod folders;
+mod hooks;
 mod start;
 
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, ValueEnum};
 use tmux_control::Version;
 
+use self::hooks::Hooks;
 use super::{Exit, Failure, adopt, ask, print, program, sockets};
 use crate::lifecycle;
 use crate::lifecycle::touched::{self, Touched};
@@ -41,6 +43,13 @@ pub(super) struct Args {
     /// How the supervisor is started with the machine; without it, what this machine offers.
     #[arg(long, value_name = "HOW")]
     autostart: Option<Way>,
+    /// Leave the providers' settings alone.
+    #[arg(long, conflicts_with_all = ["remove", "hooks"])]
+    no_hooks: bool,
+    /// Set up the hooks of these providers only: claude, gemini, qwen, copilot; and, since they ask you to review
+    /// them at their next start, only if named here: codex, hermes.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "remove")]
+    hooks: Option<Vec<String>>,
 }
 
 /// [`Autostart`] as a word of the command line.
@@ -82,12 +91,14 @@ async fn set_up(args: &Args) -> Result<Exit, Failure> {
     let start = what_to_start()?;
     let folders = folders::missing()?;
     let plan = service::plan(&place, &start, autostart)?;
-    let nothing_to_write = folders.is_empty() && plan.changes.is_empty();
+    let hooks = Hooks::set_up(args, &start.program)?;
+    let nothing_to_write = folders.is_empty() && plan.changes.is_empty() && hooks.is_empty();
 
     for folder in &folders {
         print::text(&format!("folder {} ({})\n", diff::shown_path(folder.path()), folder.what()))?;
     }
     show(&plan)?;
+    hooks.show()?;
     print::text(&format!("autostart: {}\n", told(&plan, &place)))?;
     if args.dry_run {
         print::text("then: start the supervisor and adopt what runs:\n")?;
@@ -108,6 +119,7 @@ async fn set_up(args: &Args) -> Result<Exit, Failure> {
         folder.make()?;
     }
     carry_out(&plan)?;
+    hooks.carry_out()?;
     if !(nothing_to_write && start::is_up()?) {
         if matches!(autostart, Autostart::Systemd | Autostart::Launchd) {
             // the system starts its own; one that was started by hand would keep it from being ready
@@ -131,11 +143,13 @@ async fn remove(args: &Args) -> Result<Exit, Failure> {
     let found = service::found(&place)?;
     let up = start::is_up()?;
     let set = on_servers().await?;
-    if plan.changes.is_empty() && !up && set.is_empty() {
+    let hooks = Hooks::remove();
+    if plan.changes.is_empty() && !up && set.is_empty() && hooks.is_empty() {
         print::text("nothing of ait is set up here\n")?;
         return Ok(Exit::OK);
     }
     show(&plan)?;
+    hooks.show()?;
     for (server, found) in &set {
         let name = diff::shown_path(server.socket());
         print::text(&match found {
@@ -158,11 +172,13 @@ async fn remove(args: &Args) -> Result<Exit, Failure> {
         service::unregister(old.autostart, &place).await?;
     }
     carry_out(&plan)?;
+    hooks.carry_out()?;
     for old in &found {
         service::forget(old.autostart).await;
     }
     start::stop().await?;
-    let left = withdraw().await?;
+    let mut left = withdraw().await?;
+    left.extend(hooks.left().iter().cloned());
     for line in &left {
         print::text(&format!("left behind: {}\n", print::shown(line.as_bytes())))?;
     }
