@@ -7,6 +7,8 @@
 //!   └──── only forward ────┘
 //! ```
 
+mod forward;
+
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -18,7 +20,7 @@ use super::{
     Watching,
 };
 use crate::record::{self, Host, Location, Nonce, PaneId, ProcessId, Record, Refused, State, Upsert, Verb};
-use crate::world::rows::{PaneRow, RemainOnExit};
+use crate::world::rows::RemainOnExit;
 
 /// How long an agent has after SIGTERM.
 const TERM_GRACE: Duration = Duration::from_secs(5);
@@ -512,154 +514,6 @@ impl Freeze {
         }
     }
 
-    // -- the agent is dead: only forward
-
-    fn dead(&mut self, held: Held, kin: Vec<ProcessId>) {
-        self.tell("ended", format!("process {}", held.target.agent.pid));
-        self.go(Stage::Recounting { held, kin }, Act::Family);
-    }
-
-    /// What the dying agent started last is ended too: children of what is left of the tree.
-    fn recounted(
-        &mut self,
-        now: Duration,
-        held: Held,
-        mut kin: Vec<ProcessId>,
-        family: Result<Family, String>,
-    ) {
-        match family {
-            Ok(family) => {
-                let new: Vec<ProcessId> = kin
-                    .iter()
-                    .flat_map(|one| family.below(one))
-                    .map(|kin| kin.id.clone())
-                    .filter(|id| !kin.contains(id) && *id != held.target.agent)
-                    .collect();
-                for id in new {
-                    if !kin.contains(&id) {
-                        self.act(Act::Watch(id.clone()));
-                        kin.push(id);
-                    }
-                }
-            }
-            Err(why) => self.warnings.push(format!("what it left behind cannot be listed: {why}")),
-        }
-        if kin.is_empty() {
-            return self.stand_in(held);
-        }
-        let to = kin.clone();
-        self.go(Stage::Clearing { held, kin, killed: false }, Act::Signal { to, signal: Sign::Term });
-        self.due = Some(now + KIN_GRACE);
-    }
-
-    fn uncleared(&mut self, now: Duration, held: Held, kin: Vec<ProcessId>, killed: bool) {
-        if killed {
-            for one in &kin {
-                self.warnings.push(format!("process {} of it lives on", one.pid));
-            }
-            return self.stand_in(held);
-        }
-        let to = kin.clone();
-        self.go(Stage::Clearing { held, kin, killed: true }, Act::Signal { to, signal: Sign::Kill });
-        self.due = Some(now + KILL_GRACE);
-    }
-
-    fn stand_in(&mut self, held: Held) {
-        let act = PaneAct { pane: held.target.pane, pid: None, deed: Deed::RespawnStandin };
-        self.go(Stage::Standing(held), Act::Pane(act));
-    }
-
-    fn stood(&mut self, now: Duration, held: Held, acted: Acted) {
-        match acted {
-            Acted::Done => {
-                self.tell("stand_in", held.target.pane.to_string());
-                self.go(Stage::Appearing(held), Act::Look);
-            }
-            // gone or given to something else; the look says which
-            Acted::NotMet | Acted::Refused(_) | Acted::NoServer => self.go(Stage::Appearing(held), Act::Look),
-            Acted::Unknown(why) => {
-                if self.again(now, &SERVER) {
-                    self.stage = Stage::Standing(held);
-                } else {
-                    self.leave(why);
-                }
-            }
-        }
-    }
-
-    fn appeared(&mut self, now: Duration, held: Held, server: ServerSight) {
-        let rows = match server {
-            ServerSight::Listed(snapshot) => snapshot.panes,
-            ServerSight::Over | ServerSight::Unnamed => return self.commit(held, Location::Gone),
-            ServerSight::Unknown(why) => {
-                return if self.again(now, &SERVER) {
-                    self.stage = Stage::Appearing(held);
-                } else {
-                    self.leave(why)
-                };
-            }
-        };
-        let id = self.order.task.record.to_string();
-        let Some(row) = rows.iter().find(|row| row.frozen == id.as_str()) else {
-            return match rows.iter().find(|row| row.id.0 == held.target.pane.0) {
-                None => self.commit(held, Location::Gone),
-                Some(_) => {
-                    self.warnings.push(format!("pane {} was given to something else", held.target.pane));
-                    self.commit(held, Location::Gone)
-                }
-            };
-        };
-        let absent = row.dead || row.pid == Some(held.target.process.pid);
-        if row.ready && !row.dead {
-            return match viewer(row) {
-                Some(at) => self.commit(held, at),
-                None => self.leave("the pane's process is not told".to_owned()),
-            };
-        }
-        if absent && self.stands >= STANDS {
-            return self.leave("its stand-in does not stay".to_owned());
-        }
-        if self.again(now, &READY) {
-            self.stage = if absent { Stage::Standing(held) } else { Stage::Appearing(held) };
-            return;
-        }
-        match viewer(row).filter(|_| !absent) {
-            Some(at) => {
-                self.warnings.push("its stand-in runs but has not drawn yet".to_owned());
-                self.commit(held, at);
-            }
-            None => self.leave("its stand-in does not come up".to_owned()),
-        }
-    }
-
-    fn commit(&mut self, held: Held, at: Location) {
-        let verb = Verb::FreezeCommit { nonce: held.nonce, at: at.clone() };
-        self.go(Stage::Committing { held, at }, Act::Apply(Box::new(verb)));
-    }
-
-    fn committed(&mut self, now: Duration, held: Held, at: Location, applied: Applied) {
-        match applied {
-            Applied::Done(_) => {
-                let place =
-                    at.pane_id().map_or_else(|| "its pane is gone".to_owned(), |pane| pane.to_string());
-                self.finish(Outcome::new(End::Done, "frozen", place));
-            }
-            Applied::Refused(refused) => self.leave(refused.to_string()),
-            Applied::Failed(why) => {
-                if self.again(now, &STORE) {
-                    self.stage = Stage::Committing { held, at };
-                } else {
-                    self.leave(why);
-                }
-            }
-        }
-    }
-
-    /// The agent is dead and the rest cannot be done now: reconcile does it.
-    fn leave(&mut self, why: String) {
-        self.finish(Outcome::new(End::Left, "unsettled", why));
-    }
-
     /// A watched process has died.
     fn died(&mut self, process: &ProcessId) {
         match std::mem::replace(&mut self.stage, Stage::Over) {
@@ -820,10 +674,6 @@ impl Coordinator for Freeze {
     fn deadline(&self) -> Option<Duration> {
         self.due
     }
-}
-
-fn viewer(row: &PaneRow) -> Option<Location> {
-    row.pid.map(|pid| Location::pane(PaneId(row.id.0), ProcessId::bare(pid)))
 }
 
 /// The same process, as far as both say.
