@@ -40,7 +40,16 @@ impl Supervisor {
 
     /// When a plan that names fewer panes is to be kept.
     pub(super) fn plans_due(&self) -> Option<Duration> {
-        self.plans.of.values().filter_map(|kept| kept.due).min()
+        // one that is not told of now is kept with the answer that tells
+        let told = |socket: &PathBuf| self.servers.get(socket).is_some_and(|server| self.is_told(server));
+        self.plans.of.iter().filter(|(socket, _)| told(socket)).filter_map(|(_, kept)| kept.due).min()
+    }
+
+    /// Whether a server is listed whole and not on its way out.
+    fn is_told(&self, server: &Server) -> bool {
+        let current =
+            server.up().is_some_and(|up| up.world.is_complete() && up.dirty.is_none() && !up.silent);
+        current && self.last_words_due(server).is_none()
     }
 
     /// Keeps the plans that changed.
@@ -77,11 +86,7 @@ impl Supervisor {
 
     /// The plan of a server that is listed whole and not on its way out.
     fn plan_of(&self, socket: &std::path::Path, server: &Server) -> Option<Plan> {
-        let up = server.up()?;
-        let current = up.world.is_complete() && up.dirty.is_none() && !up.silent;
-        if !current || self.last_words_due(server).is_some() {
-            return None;
-        }
+        let up = server.up().filter(|_| self.is_told(server))?;
         let mut agents: BTreeMap<PaneId, RecordId> = BTreeMap::new();
         for record in self.records().filter(|record| record.state.name() != StateName::Aborting) {
             let here = record.ait.server.as_ref().is_some_and(|e| e.process() == up.identity.process);

@@ -9,6 +9,7 @@ use ait::record::{
 };
 
 use crate::kernel::{How, What};
+use crate::launches::Manner;
 use crate::mutants::Mutant;
 use crate::tmux::{Fall, Tmux};
 use crate::world::{Event, MS, SECOND, Sim};
@@ -25,6 +26,12 @@ pub(crate) struct Agent {
     pub(crate) root: String,
     /// How it ended, and when by the wall clock.
     pub(crate) fate: Option<(How, i64)>,
+    /// When it was started.
+    pub(crate) born: u64,
+    /// By hand, and not by a coordinator.
+    pub(crate) by_hand: bool,
+    /// How it behaves when it is brought back.
+    pub(crate) manner: Option<Manner>,
 }
 
 const SOCKETS: [&str; 2] = ["/tmp/tmux-1/default", "/tmp/tmux-1/work"];
@@ -78,7 +85,7 @@ impl Sim {
         self.socket_changed(&socket);
     }
 
-    fn new_session(&mut self, server: usize) {
+    pub(crate) fn new_session(&mut self, server: usize) {
         let name = format!("s{}", self.dice.below(1_000_000));
         let session = self.servers[server].add_session(&name);
         let pane = self.servers[server].next_pane();
@@ -86,7 +93,7 @@ impl Sim {
         self.servers[server].add_window(session, "sh", shell);
     }
 
-    fn some_server(&mut self) -> Option<usize> {
+    pub(crate) fn some_server(&mut self) -> Option<usize> {
         let up: Vec<usize> = (0..self.servers.len())
             .filter(|at| {
                 let tmux = &self.servers[*at];
@@ -133,19 +140,34 @@ impl Sim {
         }
         let boot = self.kernel.boot;
         self.note(|| format!("agent {number} starts as {id:?} in %{pane} of server {server}"));
-        self.agents.push(Agent { id, boot, conversation, below_shell, server, pane, root, fate: None });
+        self.agents.push(Agent {
+            id,
+            boot,
+            conversation,
+            below_shell,
+            server,
+            pane,
+            root,
+            fate: None,
+            born: self.now,
+            by_hand: true,
+            manner: None,
+        });
+        if self.crewed {
+            self.settle_in(number);
+        }
         if self.dice.percent(85) {
-            let full = self.dice.percent(60);
+            let full = self.dice.percent(60) || self.crewed;
             self.after(MS, 400 * MS, Event::Report { agent: number, full });
         }
     }
 
-    fn users_windows(&self, server: usize) -> Vec<u32> {
+    pub(crate) fn users_windows(&self, server: usize) -> Vec<u32> {
         let tmux = &self.servers[server];
         tmux.windows.keys().copied().filter(|id| tmux.ours.is_none_or(|ours| ours.1 != *id)).collect()
     }
 
-    fn living_agents(&self) -> Vec<usize> {
+    pub(crate) fn living_agents(&self) -> Vec<usize> {
         (0..self.agents.len()).filter(|at| self.is_living(*at)).collect()
     }
 
@@ -218,6 +240,9 @@ impl Sim {
 
     /// One act of somebody.
     pub(crate) fn act(&mut self) {
+        if self.crewed && self.dice.percent(60) {
+            return self.operate();
+        }
         let act = self.dice.below(100);
         match act {
             0..12 => self.start_agent(None),
@@ -487,6 +512,7 @@ impl Sim {
 
     pub(crate) fn boot(&mut self, gap: u64) {
         self.crash();
+        self.abandon_actors();
         self.forget_all_but_calm();
         self.now += gap * SECOND;
         let began = self.utc();

@@ -1,9 +1,10 @@
 //! The fake disk: the store, changed by the real [`Records::step`] only, the archive, and the words a supervisor leaves.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ait::record::{Facts, Liveness, Outcome, Record, RecordId, Records, Refused, Stamp, Step};
+use ait::record::{Captures, Facts, Liveness, Outcome, Record, RecordId, Records, Refused, Stamp, Step};
 use ait::supervisor::{LastStop, StoreView};
 
 use crate::dice::Dice;
@@ -26,11 +27,15 @@ pub(crate) struct Disk {
     pub(crate) archive: Vec<Line>,
     /// Counts the changes of the store.
     pub(crate) version: u64,
+    /// The capture files, by the number of their lines.
+    pub(crate) captures: BTreeMap<RecordId, u64>,
     pub(crate) last_stop: Option<LastStop>,
     /// Writes fail.
     pub(crate) full: bool,
     /// Believes that every server (or else every other process) is gone.
     pub(crate) trusting: Option<bool>,
+    /// Leases protect nobody, or protect for ever.
+    pub(crate) lawless: Option<bool>,
     /// Bits for ids and nonces.
     pub(crate) bits: Option<Dice>,
 }
@@ -42,6 +47,8 @@ pub(crate) struct Batch {
     pub(crate) lines: Vec<Line>,
     pub(crate) results: Vec<Result<(RecordId, Outcome), Refused>>,
     pub(crate) changed: bool,
+    /// Whose captures go once it is written.
+    pub(crate) removed: Vec<RecordId>,
 }
 
 impl Disk {
@@ -49,15 +56,23 @@ impl Disk {
     pub(crate) fn work_out(&mut self, steps: &[Step], kernel: &Kernel, utc: i64, uptime: u64) -> Batch {
         let dice = RefCell::new(self.bits.take().unwrap_or_else(|| Dice::new(0)));
         let boot_id = kernel.boot_id();
-        let trusting = self.trusting;
+        let (trusting, lawless) = (self.trusting, self.lawless);
         let mut records = (*self.records).clone();
         let mut batch = {
             let facts = Facts {
                 now: Stamp::from_unix(utc),
                 since_boot: uptime,
                 boot_id: &boot_id,
-                grace: 60,
+                grace: match lawless {
+                    Some(true) => 0,
+                    Some(false) => u64::MAX,
+                    None => 60,
+                },
                 alive: &|id| {
+                    let owner = kernel.process(id).is_some_and(|of| matches!(of.what, What::Coordinator(_)));
+                    if lawless == Some(true) && owner {
+                        return Liveness::Gone;
+                    }
                     let server = kernel.process(id).is_some_and(|of| matches!(of.what, What::Tmux(_)));
                     if trusting == Some(server) { Liveness::Gone } else { kernel.liveness(id) }
                 },
@@ -66,11 +81,15 @@ impl Disk {
             };
             let mut lines = Vec::new();
             let mut results = Vec::new();
+            let mut removed = Vec::new();
             let mut changed = false;
             for (id, verb) in steps {
                 let done = records.step(*id, verb, &facts);
                 if let Ok(done) = &done {
                     changed |= done.changed;
+                    if done.captures == Captures::Remove {
+                        removed.push(done.id);
+                    }
                     if let Some((record, farewell)) = &done.archive {
                         lines.push(Line {
                             at: utc,
@@ -82,7 +101,7 @@ impl Disk {
                 }
                 results.push(done.map(|done| (done.id, done.outcome)));
             }
-            Batch { records: Records::default(), lines, results, changed }
+            Batch { records: Records::default(), lines, results, changed, removed }
         };
         records.sort();
         batch.records = records;

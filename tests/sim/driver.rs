@@ -46,7 +46,7 @@ impl Sim {
             version: "sim".into(),
             store: PathBuf::from("/store"),
             sockets: Vec::new(),
-            grace: 60,
+            grace: if self.is(Mutant::KeepsLeases) { u64::MAX / 4 } else { 60 },
             last_stop: self.disk.last_stop.take(),
         };
         self.oracle.last_stop = start.last_stop.clone();
@@ -345,7 +345,9 @@ impl Sim {
                     })?;
                     (below.id.clone(), Some(ShellHost { argv: vec!["sh".into()], cwd: String::new() }))
                 }
-                What::Tmux(_) | What::Stranger => return None,
+                What::Tmux(_) | What::Tool | What::Viewer | What::Coordinator(_) | What::Stranger => {
+                    return None;
+                }
             };
             let argv = vec!["agent".to_owned()];
             Some(Examined { pane_process: process.id, agent, shell, server, argv, cwd: None })

@@ -13,8 +13,26 @@ pub(crate) enum What {
     Agent(usize),
     /// A user's shell.
     Shell,
+    /// Something an agent started.
+    Tool,
+    /// A stand-in.
+    Viewer,
+    /// A coordinator, by its number.
+    Coordinator(usize),
     /// Something else.
     Stranger,
+}
+
+/// How a process takes SIGTERM.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Term {
+    /// It ends.
+    #[default]
+    Obeys,
+    /// It ends in its own time.
+    Dawdles,
+    /// It does not.
+    Ignores,
 }
 
 /// How a process ended.
@@ -33,6 +51,10 @@ pub(crate) struct Process {
     pub(crate) what: What,
     /// Does not end by HUP.
     pub(crate) deaf: bool,
+    /// What it does on TERM.
+    pub(crate) term: Term,
+    /// Who started it, where that matters.
+    pub(crate) parent: Option<ProcessId>,
     /// The server and the pane whose terminal it has.
     pub(crate) terminal: Option<(usize, u32)>,
 }
@@ -45,6 +67,8 @@ pub(crate) struct Kernel {
     pub(crate) boot_began: i64,
     pub(crate) living: BTreeMap<i32, Process>,
     next_pid: i32,
+    /// The pids there are.
+    pub(crate) pids: std::ops::Range<i32>,
     ticks: u64,
 }
 
@@ -53,7 +77,7 @@ const PIDS: std::ops::Range<i32> = 100..160;
 
 impl Kernel {
     pub(crate) fn new(boot_began: i64) -> Self {
-        Self { boot: 1, boot_began, living: BTreeMap::new(), next_pid: PIDS.start, ticks: 0 }
+        Self { boot: 1, boot_began, living: BTreeMap::new(), next_pid: PIDS.start, pids: PIDS, ticks: 0 }
     }
 
     pub(crate) fn boot_id(&self) -> String {
@@ -65,7 +89,7 @@ impl Kernel {
         self.boot += 1;
         self.boot_began = began;
         self.living.clear();
-        self.next_pid = PIDS.start;
+        self.next_pid = self.pids.start;
         self.ticks = 0;
     }
 
@@ -75,15 +99,18 @@ impl Kernel {
         }
         self.ticks += 1;
         let id = ProcessId::new(self.next_pid, self.ticks.to_string());
-        self.living.insert(id.pid, Process { id: id.clone(), what, deaf: false, terminal });
+        self.living.insert(
+            id.pid,
+            Process { id: id.clone(), what, deaf: false, term: Term::Obeys, parent: None, terminal },
+        );
         self.advance();
         id
     }
 
     fn advance(&mut self) {
         self.next_pid += 1;
-        if self.next_pid == PIDS.end {
-            self.next_pid = PIDS.start;
+        if self.next_pid >= self.pids.end {
+            self.next_pid = self.pids.start;
         }
     }
 

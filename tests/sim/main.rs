@@ -3,13 +3,17 @@
 //!
 //! `AIT_SIM_SEEDS` says how many seeds (20,000 by default); a seed that breaks a rule prints the line that replays it.
 
+mod actors;
 mod agents;
+mod deeds;
 mod dice;
 mod disk;
 mod driver;
 mod kernel;
+mod launches;
 mod mutants;
 mod oracle;
+mod safety;
 mod tmux;
 mod world;
 
@@ -25,13 +29,30 @@ struct Run {
     steps: u64,
 }
 
-fn run(seed: u64, mutant: Option<Mutant>, traced: bool) -> Run {
+/// Which world a seed is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cast {
+    /// The supervisor, its servers and agents.
+    Watch,
+    /// Coordinators as well: agents are frozen, brought back and dropped.
+    Cycle,
+}
+
+fn run(cast: Cast, seed: u64, mutant: Option<Mutant>, traced: bool) -> Run {
     let mut sim = Sim::new(seed, mutant, traced);
+    if cast == Cast::Cycle {
+        sim.crewed = true;
+        sim.kernel.pids.end = 260;
+    }
     sim.set_up();
     while !sim.calm && sim.oracle.broken.is_none() && sim.pending() > 0 {
         sim.run_until(sim.now + 10 * SECOND);
     }
-    sim.run_until(sim.now + 200 * SECOND);
+    while sim.oracle.broken.is_none() && sim.actors.iter().any(|actor| actor.alive) && sim.pending() > 0 {
+        sim.run_until(sim.now + 10 * SECOND);
+    }
+    let rest = if cast == Cast::Cycle { 400 } else { 200 };
+    sim.run_until(sim.now + rest * SECOND);
     if sim.oracle.broken.is_none() {
         sim.check_quiet();
     }
@@ -55,7 +76,17 @@ fn number(name: &str) -> Option<u64> {
 
 #[test]
 fn no_seed_breaks_a_rule() {
-    let seeds = number("AIT_SIM_SEEDS").unwrap_or(20_000);
+    play(Cast::Watch);
+}
+
+#[test]
+fn no_seed_with_coordinators_breaks_a_rule() {
+    play(Cast::Cycle);
+}
+
+fn play(cast: Cast) {
+    let usual = if cast == Cast::Watch { 20_000 } else { 20 };
+    let seeds = number("AIT_SIM_SEEDS").unwrap_or(usual);
     let first = number("AIT_SIM_FIRST").unwrap_or(0);
     let (next, steps) = (AtomicU64::new(first), AtomicU64::new(0));
     let threads = std::thread::available_parallelism().map_or(2, |n| n.get());
@@ -67,7 +98,7 @@ fn no_seed_breaks_a_rule() {
                 if seed >= first + seeds {
                     break;
                 }
-                let run = run(seed, None, false);
+                let run = run(cast, seed, None, false);
                 steps.fetch_add(run.steps, Ordering::Relaxed);
                 broken.extend(run.broken.map(|(rule, text)| (rule, seed, text)));
             }
@@ -83,12 +114,14 @@ fn no_seed_breaks_a_rule() {
         rules.entry(rule).or_default().push((seed, text));
     }
     let mut report = String::new();
+    let word = if cast == Cast::Watch { "watch" } else { "cycle" };
     for (rule, mut seeds) in rules {
         seeds.sort();
         report += &format!("\n{rule}: broken by {} seeds\n", seeds.len());
         for (seed, text) in seeds.iter().take(3) {
-            report +=
-                &format!("  {text}\n  AIT_SIM_SEED={seed} cargo test --test sim -- --nocapture replay\n");
+            report += &format!(
+                "  {text}\n  AIT_SIM_SEED={seed} cargo test --test sim -- --nocapture replay_{word}\n"
+            );
         }
     }
     assert!(report.is_empty(), "{report}");
@@ -96,10 +129,19 @@ fn no_seed_breaks_a_rule() {
 
 /// A seed is a whole story: it goes the same way every time. `AIT_SIM_SEED` picks it, and its trace is printed.
 #[test]
-fn replay() {
+fn replay_watch() {
+    replay(Cast::Watch);
+}
+
+#[test]
+fn replay_cycle() {
+    replay(Cast::Cycle);
+}
+
+fn replay(cast: Cast) {
     let wanted = number("AIT_SIM_SEED");
     let seed = wanted.unwrap_or(7);
-    let (once, again) = (run(seed, None, true), run(seed, None, true));
+    let (once, again) = (run(cast, seed, None, true), run(cast, seed, None, true));
     if wanted.is_some() {
         println!("{}", once.trace.join("\n"));
     }
@@ -122,8 +164,9 @@ fn every_mutant_is_caught() {
             loop {
                 let at = usize::try_from(next.fetch_add(1, Ordering::Relaxed)).unwrap();
                 let Some(mutant) = Mutant::ALL.get(at).copied() else { break };
+                let cast = if mutant.is_of_coordinators() { Cast::Cycle } else { Cast::Watch };
                 let mut others = std::collections::BTreeMap::new();
-                let caught = (0..SEEDS).find(|seed| match run(*seed, Some(mutant), false).broken {
+                let caught = (0..SEEDS).find(|seed| match run(cast, *seed, Some(mutant), false).broken {
                     Some((rule, _)) if mutant.breaks().contains(&rule) => true,
                     Some((rule, _)) => {
                         *others.entry(rule).or_insert(0) += 1;

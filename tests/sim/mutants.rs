@@ -1,6 +1,6 @@
 //! Deliberate bugs: each makes the supervisor, its disk or its servers misbehave in one way, and the oracle must see it.
 
-use ait::record::{LossCause, RecordId, Verb};
+use ait::record::{LossCause, Record, RecordId, State, Verb};
 use ait::supervisor::{Action, Answer, Ask, Tag, Ticket};
 use tmux_control::PaneId;
 
@@ -56,10 +56,38 @@ pub(crate) enum Mutant {
     ClaimsAll,
     /// Stamps are left when it ends.
     LeavesStamps,
+    /// An agent is ended while its record is still live.
+    EndsUnbegun,
+    /// An agent is ended without a capture.
+    EndsUncaptured,
+    /// What is watched counts as dead.
+    BuriesTheLiving,
+    /// Another agent is signalled as well.
+    EndsAnother,
+    /// A deed goes to the same id in another life of the server.
+    ForgetsEpoch,
+    /// A deed does not look which process is in the pane.
+    ForgetsProcess,
+    /// A deed does not look whether the stand-in's stamp is on the pane.
+    ForgetsStamp,
+    /// A stand-in is said to be there and is not.
+    ForgetsStandin,
+    /// A launch starts two.
+    LaunchesTwice,
+    /// Preflight sees no agent that runs already.
+    SeesNoSurvivor,
+    /// The hook of whoever inherited the surroundings counts as the launched one's.
+    TrustsAnyHook,
+    /// Captures go as soon as something was launched.
+    DeletesUnverified,
+    /// A lease protects nobody.
+    StealsLeases,
+    /// A lease is never free again.
+    KeepsLeases,
 }
 
 impl Mutant {
-    pub(crate) const ALL: [Self; 23] = [
+    pub(crate) const ALL: [Self; 37] = [
         Self::PartialView,
         Self::UnknownIsGone,
         Self::EndsTheLiving,
@@ -83,7 +111,27 @@ impl Mutant {
         Self::ForgetsEnds,
         Self::ClaimsAll,
         Self::LeavesStamps,
+        Self::EndsUnbegun,
+        Self::EndsUncaptured,
+        Self::BuriesTheLiving,
+        Self::EndsAnother,
+        Self::ForgetsEpoch,
+        Self::ForgetsProcess,
+        Self::ForgetsStamp,
+        Self::ForgetsStandin,
+        Self::LaunchesTwice,
+        Self::SeesNoSurvivor,
+        Self::TrustsAnyHook,
+        Self::DeletesUnverified,
+        Self::StealsLeases,
+        Self::KeepsLeases,
     ];
+
+    /// Whether only coordinators can show it.
+    pub(crate) fn is_of_coordinators(self) -> bool {
+        Self::ALL.iter().position(|of| *of == self)
+            >= Self::ALL.iter().position(|of| *of == Self::EndsUnbegun)
+    }
 
     /// The rules it breaks; one of them is to be named.
     pub(crate) fn breaks(self) -> &'static [&'static str] {
@@ -110,6 +158,17 @@ impl Mutant {
             Self::ForgetsEnds => &["a shutdown is not a stop"],
             Self::ClaimsAll => &["reboot claims its own"],
             Self::LeavesStamps => &["takes all back"],
+            Self::EndsUnbegun => &["agents end only when begun"],
+            Self::EndsUncaptured => &["agents end only when captured"],
+            Self::BuriesTheLiving => &["never both", "the frozen are dead"],
+            Self::EndsAnother | Self::ForgetsEpoch | Self::ForgetsProcess | Self::ForgetsStamp => {
+                &["strangers are left alone"]
+            }
+            Self::ForgetsStandin => &["the frozen have stand-ins", "all is settled"],
+            Self::LaunchesTwice | Self::SeesNoSurvivor => &["one agent a conversation"],
+            Self::TrustsAnyHook | Self::DeletesUnverified => &["captures stay until verified"],
+            Self::StealsLeases => &["leases are kept"],
+            Self::KeepsLeases => &["no lease for ever", "all is settled"],
         }
     }
 }
@@ -221,7 +280,7 @@ impl Sim {
                 self.fail("kills only what is over", format!("%{} is alive", pane.0));
             }
         }
-        self.servers[server].obey(ask)
+        self.obey_deed(server, ask).unwrap_or_else(|| self.servers[server].obey(ask))
     }
 
     /// What a client hears instead of what was answered.
@@ -238,6 +297,11 @@ impl Sim {
     pub(crate) fn spoil_batch(&mut self, batch: &mut Batch) {
         match self.mutant {
             Some(Mutant::ForgetsArchive) => batch.lines.clear(),
+            Some(Mutant::DeletesUnverified) => {
+                let launched =
+                    |record: &&Record| matches!(record.state, State::Restoring { launch: Some(_), .. });
+                batch.removed.extend(batch.records.iter().filter(launched).map(|record| record.id));
+            }
             Some(Mutant::Doubles) => {
                 let list: Vec<_> = batch.records.shared().cloned().collect();
                 let twins = list.iter().map(|record| {

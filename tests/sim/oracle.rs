@@ -21,7 +21,7 @@ pub(crate) struct Oracle {
     /// The first rule that was broken, and how.
     pub(crate) broken: Option<(&'static str, String)>,
     /// Every record there ever was.
-    known: BTreeSet<RecordId>,
+    pub(crate) known: BTreeSet<RecordId>,
     /// How the client on a server ended, as a life of the supervisor heard it and when; until that one is attached again.
     pub(crate) last_words: BTreeMap<usize, (u32, Option<BString>, u64)>,
     /// Clients that the supervisor heard of.
@@ -36,6 +36,8 @@ pub(crate) struct Oracle {
     going_down: Option<(Vec<RecordId>, i64)>,
     /// Records that a verb was refused for.
     refused: BTreeSet<RecordId>,
+    /// The record each agent was frozen under.
+    pub(crate) ended_by: BTreeMap<usize, RecordId>,
     /// Writes that lost records to the reboot.
     reboot_writes: u32,
 }
@@ -52,7 +54,7 @@ impl Sim {
         }
     }
 
-    fn server_of(&self, record: &Record) -> Option<usize> {
+    pub(crate) fn server_of(&self, record: &Record) -> Option<usize> {
         let epoch = record.ait.server.as_ref()?;
         let boot = |boot: u32| epoch.boot_id == format!("boot-{boot}");
         self.servers.iter().position(|tmux| tmux.id == epoch.process() && boot(tmux.boot))
@@ -95,8 +97,9 @@ impl Sim {
     }
 
     fn commit(&mut self, steps: &[Step], torn: bool) -> Vec<Result<(RecordId, Outcome), Refused>> {
-        let uptime = u64::try_from(self.utc() - self.kernel.boot_began).unwrap_or_default();
-        let utc = self.utc();
+        let (uptime, utc) = (self.now / SECOND, self.utc());
+        let before = std::sync::Arc::clone(&self.disk.records);
+        let version = self.disk.version;
         let mut batch = self.disk.work_out(steps, &self.kernel, utc, uptime);
         self.spoil_batch(&mut batch);
         let results = batch.results.clone();
@@ -104,7 +107,16 @@ impl Sim {
             self.note(|| "  the write is torn: only the archive has it".to_owned());
             self.disk.archive.append(&mut batch.lines);
         } else {
+            let removed = batch.removed.clone();
             self.disk.commit(batch);
+            for id in removed {
+                self.check_removal(id, &before);
+                self.disk.captures.remove(&id);
+            }
+        }
+        if self.crewed && self.disk.version != version {
+            self.check_leases(&before);
+            self.tell_actors_of_store();
         }
         for ((_, verb), result) in steps.iter().zip(&results) {
             self.note(|| format!("  wrote {:?}: {result:?}", verb.name()));
@@ -158,6 +170,7 @@ impl Sim {
                 }
             }
             (Verb::Reboot { .. } | Verb::Follow(_) | Verb::Enrich { .. }, Some(_)) => {}
+            (verb, Some(record)) if self.crewed => self.check_settled(record, verb),
             (verb, _) => self.fail("legal", format!("{:?} of {id}", verb.name())),
         }
     }
@@ -358,13 +371,16 @@ impl Sim {
                 self.at(self.now, Event::Resume { server });
             }
         }
+        for actor in 0..self.actors.len() {
+            self.at(self.now, Event::Continue { actor });
+        }
         self.after(0, SECOND, Event::Start);
         self.at(self.now + 8 * SECOND, Event::Start);
         self.at(self.now + 20 * SECOND, Event::Start);
     }
 
     /// Whether the supervisor can reach it.
-    fn reachable(&self, server: usize) -> bool {
+    pub(crate) fn reachable(&self, server: usize) -> bool {
         let tmux = &self.servers[server];
         // one client a socket: while it is on the server that listened there before, the new one waits
         let elsewhere = self
@@ -401,6 +417,9 @@ impl Sim {
             self.check_server(server, life, &records);
         }
         self.check_reboot(&records);
+        if self.crewed {
+            self.check_rest(&records);
+        }
     }
 
     fn check_record(&mut self, record: &Record) {

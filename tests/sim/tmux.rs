@@ -39,6 +39,10 @@ pub(crate) struct Pane {
     /// Another process holds the terminal open: it never turns dead.
     pub(crate) held: bool,
     pub(crate) stamp: String,
+    /// `@aitask_frozen`, `@aitask_standin_ready`, `@aitask_restore_attempt`.
+    pub(crate) frozen: String,
+    pub(crate) ready: bool,
+    pub(crate) attempt: String,
     /// `remain-on-exit` of the pane itself.
     pub(crate) own: Option<bool>,
     /// Whether that value is the user's.
@@ -127,8 +131,22 @@ impl Tmux {
 
     /// A window with one pane that runs `process`; the pane's id is [`Self::next_pane`] before.
     pub(crate) fn add_window(&mut self, session: u32, name: &str, process: ProcessId) -> Option<(u32, u32)> {
-        let window = self.next.1;
         let index = self.free_index(session);
+        self.add_window_at(session, index, name, process)
+    }
+
+    /// The same at that index, when it is free.
+    pub(crate) fn add_window_at(
+        &mut self,
+        session: u32,
+        index: i64,
+        name: &str,
+        process: ProcessId,
+    ) -> Option<(u32, u32)> {
+        let window = self.next.1;
+        if self.sessions.get(&session)?.links.contains_key(&index) {
+            return None;
+        }
         let into = self.sessions.get_mut(&session)?;
         self.next.1 += 1;
         into.links.insert(index, window);
@@ -155,6 +173,9 @@ impl Tmux {
                 unreaped: None,
                 held: false,
                 stamp: String::new(),
+                frozen: String::new(),
+                ready: false,
+                attempt: String::new(),
                 own: None,
                 own_is_theirs: false,
             },
@@ -346,10 +367,10 @@ impl Tmux {
             active: true,
             title: "".into(),
             stamp: pane.stamp.as_str().into(),
-            frozen: "".into(),
-            ready: false,
+            frozen: pane.frozen.as_str().into(),
+            ready: pane.ready,
             agent_session: "".into(),
-            attempt: "".into(),
+            attempt: pane.attempt.as_str().into(),
             remain_on_exit: if self.is_kept(pane) { RemainOnExit::On } else { RemainOnExit::Off },
         })
     }
@@ -364,7 +385,7 @@ impl Tmux {
                 self.list(2, &mut all);
                 Answer::Pane(all.panes.into_iter().find(|row| row.id == *pane))
             }
-            // no simulated record is ever on its way
+            // the world carries these out, where the coordinators' own deeds are
             Ask::UnstampFrozen { .. } | Ask::StampFrozen { .. } | Ask::RespawnStandin { .. } => {
                 Answer::NotDone
             }

@@ -3,16 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use ait::coordinator::PaneAct;
 use ait::record::{ProcessId, RecordId, Verb};
 use ait::supervisor::{Answer, Ask, Input, LinkEvent, LinkId, Tag, Ticket};
 use ait::world::mark::Mark;
 use ait::world::rows::Snapshot;
 
+use crate::actors::{Actor, Turn};
 use crate::agents::Agent;
 use crate::dice::Dice;
 use crate::disk::Disk;
 use crate::driver::Host;
-use crate::kernel::{How, Kernel, What};
+use crate::kernel::{How, Kernel, Term, What};
 use crate::mutants::Mutant;
 use crate::oracle::Oracle;
 use crate::tmux::{Fall, Tmux};
@@ -75,6 +77,20 @@ pub(crate) enum Event {
     Boot { gap: u64 },
     /// No fault and no act from now on.
     Calm,
+    /// A coordinator's turn.
+    Turn { actor: usize, turn: Box<Turn> },
+    /// A stopped coordinator goes on.
+    Continue { actor: usize },
+    /// A deed that a stopped server was asked for.
+    Deed { server: usize, record: RecordId, act: PaneAct },
+    /// A stand-in has drawn its first frame.
+    Drawn { server: usize, pane: u32, process: ProcessId },
+    /// A restored agent marks the pane it was split into.
+    Marked { server: usize, pane: u32, mark: String },
+    /// The hook of a restored agent.
+    Hook { agent: usize, nested: bool, tries: u32 },
+    /// A provider's own list of running agents names one.
+    Listed { agent: usize },
 }
 
 /// A control client.
@@ -117,6 +133,9 @@ pub(crate) struct Sim {
     pub(crate) host: Option<Host>,
     pub(crate) lives: u32,
     pub(crate) calm: bool,
+    /// Coordinators are part of this run.
+    pub(crate) crewed: bool,
+    pub(crate) actors: Vec<Actor>,
     pub(crate) oracle: Oracle,
     pub(crate) mutant: Option<Mutant>,
     /// What a stopped server will do when it goes on.
@@ -137,7 +156,12 @@ impl Sim {
             Some(Mutant::EndsTheLiving | Mutant::PartialView) => Some(false),
             Some(_) | None => None,
         };
-        let disk = Disk { bits: Some(Dice::new(dice.roll())), trusting, ..Disk::default() };
+        let lawless = match mutant {
+            Some(Mutant::StealsLeases) => Some(true),
+            Some(Mutant::KeepsLeases) => Some(false),
+            Some(_) | None => None,
+        };
+        let disk = Disk { lawless, bits: Some(Dice::new(dice.roll())), trusting, ..Disk::default() };
         Self {
             now: 0,
             epoch,
@@ -152,6 +176,8 @@ impl Sim {
             host: None,
             lives: 0,
             calm: false,
+            crewed: false,
+            actors: Vec::new(),
             oracle: Oracle::default(),
             mutant,
             backlog: BTreeMap::new(),
@@ -267,6 +293,15 @@ impl Sim {
             Event::Report { agent, full } => self.report(agent, full),
             Event::Boot { gap } => self.boot(gap),
             Event::Calm => self.calm_down(),
+            Event::Turn { actor, turn } => self.turn(actor, *turn),
+            Event::Continue { actor } => self.go_on(actor),
+            Event::Deed { server, record, act } => {
+                self.deed(server, record, &act);
+            }
+            Event::Drawn { server, pane, process } => self.drawn(server, pane, &process),
+            Event::Marked { server, pane, mark } => self.marked(server, pane, mark),
+            Event::Hook { agent, nested, tries } => self.hook(agent, nested, tries),
+            Event::Listed { agent } => self.listed(agent),
         }
     }
 
@@ -277,13 +312,26 @@ impl Sim {
         if signal == 1 && known.deaf {
             return;
         }
+        match (signal, known.term) {
+            (15, Term::Ignores) => return,
+            (15, Term::Dawdles) => {
+                let process = process.clone();
+                return self.after(SECOND, 8 * SECOND, Event::Exit { process, status: 0 });
+            }
+            _ => {}
+        }
         match known.what {
             What::Tmux(server) if signal == 15 => self.stop_server(server),
             What::Tmux(server) => self.fall(server, Fall::Crashed),
             What::Agent(_) if signal == 15 && self.dice.percent(40) => {
                 self.end_process(process, How::Exit(143));
             }
-            What::Agent(_) | What::Shell | What::Stranger => self.end_process(process, How::Signal(signal)),
+            What::Agent(_)
+            | What::Shell
+            | What::Tool
+            | What::Viewer
+            | What::Coordinator(_)
+            | What::Stranger => self.end_process(process, How::Signal(signal)),
         }
     }
 
@@ -300,6 +348,7 @@ impl Sim {
             agent.fate = Some((how, self.epoch + i64::try_from(self.now / SECOND).unwrap_or_default()));
         }
         self.tell_death(process);
+        self.tell_actors_of_death(process);
         let Some((server, pane)) = gone.terminal else { return };
         let own = self.servers[server].panes.get(&pane).is_some_and(|pane| pane.process == *process);
         if own {
@@ -393,7 +442,7 @@ impl Sim {
     // --- servers
 
     /// Keeps an event of a stopped server for later; whether it was kept or the server is gone.
-    fn park(&mut self, server: usize, event: impl FnOnce() -> Event) -> bool {
+    pub(crate) fn park(&mut self, server: usize, event: impl FnOnce() -> Event) -> bool {
         let tmux = &self.servers[server];
         if !tmux.alive || tmux.exiting {
             return true;
