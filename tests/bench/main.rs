@@ -1,7 +1,7 @@
 //! The benches: what the product costs, each figure beside a floor measured in the same run. Goals are printed, not
 //! asserted.
 //!
-//! `cargo bench --bench bench` runs all; `-- store` or `-- latency` one part. The parser's benches are in `parser/benches`.
+//! `cargo bench --bench bench` runs all; `-- store`, `-- hook` or `-- latency` one part. The parser's benches are in `parser/benches`.
 
 #![cfg(target_os = "linux")]
 #![allow(
@@ -12,6 +12,7 @@
 )]
 
 mod figures;
+mod hook;
 mod latency;
 mod store;
 #[path = "../stories/support/mod.rs"]
@@ -24,7 +25,10 @@ fn main() {
     if runs("latency") {
         figures::print(&latency::run());
     }
-    if named.is_empty() || named.iter().any(|name| !name.contains("latency")) {
+    if runs("hook") {
+        hook::run();
+    }
+    if named.is_empty() || named.iter().any(|name| !name.contains("latency") && !name.contains("hook")) {
         let mut criterion = criterion::Criterion::default().configure_from_args();
         turn::benches(&mut criterion);
         store::benches(&mut criterion);

@@ -12,6 +12,8 @@ use ait::record::{Host, Location, Ours, PaneId, ProcessId, RecordId, ServerEpoch
 use ait::store::{PATIENCE, Paths, Store, System};
 use criterion::Criterion;
 
+use super::support::Home;
+
 /// Times one and the other in turn, so that a slow moment hits both.
 const ROUNDS: usize = 1_000;
 
@@ -76,6 +78,14 @@ fn floor(store: &Path) {
     let mut file = File::create(&new).expect("a file");
     file.write_all(&text).and_then(|()| file.sync_all()).expect("written");
     fs::rename(&new, store).expect("renamed");
+}
+
+/// The store of a home, filled.
+pub(crate) fn fill_home(home: &Home, count: u32) {
+    let state = home.home().join(".local/state/ait");
+    let store = home.store();
+    let frozen = store.with_file_name("frozen");
+    fill(&Paths { store, frozen, state, runtime: home.runtime().join("ait") }, count);
 }
 
 /// A store of `count` live records as the supervisor keeps them, forty windows to a project.
