@@ -351,6 +351,7 @@ impl Supervisor {
                 self.propose_loss(record, socket, cause, evidence, heard)
             }
             (State::Live, Life::On) => {
+                self.unfreeze(now, record);
                 self.propose_end(record).or_else(|| self.propose_follow(now, record, waiting))
             }
             (State::Live, Life::Unnamed) => self.propose_enrich(now, record),

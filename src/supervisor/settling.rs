@@ -22,7 +22,6 @@ impl Supervisor {
     pub(super) fn propose_settling(&mut self, now: Now, record: &Record) -> Option<(Verb, Told)> {
         let life = self.life(record);
         if record.state.name() == StateName::Live {
-            self.unfreeze(now, record);
             return None;
         }
         let attempt = self.attempt(record);
@@ -102,7 +101,7 @@ impl Supervisor {
     }
 
     /// A restore that was cut short after its proof leaves the stand-in's stamp on a pane whose agent runs.
-    fn unfreeze(&mut self, now: Now, record: &Record) {
+    pub(super) fn unfreeze(&mut self, now: Now, record: &Record) {
         let Some(epoch) = &record.ait.server else { return };
         let socket = Path::new(&epoch.socket).to_owned();
         let Some(up) = self.servers.get_mut(&socket).and_then(super::Server::up_mut) else { return };

@@ -7,10 +7,10 @@
 //! | [`Client`], [`Events`] | the one long-lived control client on a server |
 //! | [`guarded`] | acts that test and act in one command, and prove that they did |
 //! | [`listing`] | the commands that list a server whole |
-//! | [`places`] | a new pane, window, session or server for a program |
+//! | [`places`] | a new pane, window or session for a program |
 //! | [`settings`] | what the user has set about the end of panes |
 //!
-//! Refuses to: start a server (`-N` always, except [`places::start_server`]), name a target by anything but its id, put text of the user's into a format, a
+//! Refuses to: start a server (`-N` always), name a target by anything but its id, put text of the user's into a format, a
 //! target or a shell word, put a change of windows and a kill on one line, and read a failure to reach a server as its absence.
 
 use std::path::{Path, PathBuf};

@@ -6,9 +6,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
-use std::time::Duration;
+use std::path::Path;
 
 use bstr::ByteSlice;
 use tmux_control::{Command, PaneId, SessionId, WindowId};
@@ -17,8 +15,6 @@ use super::guarded::{BadValue, Epoch, PaneOption, all_of, literal, value};
 use super::{OneShot, Unanswered};
 use crate::record::RecordId;
 
-/// How long a server may take to start with its first session.
-const START: Duration = Duration::from_secs(20);
 /// The size of a session whose size nobody knows.
 const SIZE: (u32, u32) = (200, 50);
 /// What is told of a new pane: pane, process, window, index, session, then the server.
@@ -118,17 +114,11 @@ pub async fn make(
     made(&answer).ok_or(NotMade::Untold)
 }
 
-/// Starts a server on a socket that nobody serves, with a session for the program. `unset` are names of variables it must not
-/// inherit. A server that came meanwhile is used, and refuses a name that it has.
+/// The words that make a session for the program on a server that they may start, and the pane it is in, for [`told`].
 ///
 /// # Errors
 /// [`NotMade`].
-pub async fn start_server(
-    socket: &Path,
-    place: &Where<'_>,
-    tenant: &Tenant<'_>,
-    unset: &[OsString],
-) -> Result<Made, NotMade> {
+pub fn starting(place: &Where<'_>, tenant: &Tenant<'_>) -> Result<Vec<OsString>, NotMade> {
     // the first command may start a server, the second makes its session: as one line of tmux's own words
     let mut words: Vec<OsString> = vec!["start-server".into()];
     for command in commands(place, tenant)? {
@@ -137,31 +127,15 @@ pub async fn start_server(
         words.extend([";", "if-shell", "-F", "1"].map(OsString::from));
         words.push(OsString::from_vec(line.trim().to_vec()));
     }
-    let binary = super::binary()?;
-    let mut command = tokio::process::Command::new(&binary);
-    command.args(["-u", "-S"]).arg(socket);
-    command.args(words);
-    for name in unset {
-        command.env_remove(name);
-    }
-    command
-        .env_remove("TMUX")
-        .env_remove("TMUX_PANE")
-        .current_dir("/")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0)
-        .kill_on_drop(true);
-    let failed = |source| Unanswered::Io { binary: PathBuf::from(&binary), source };
-    let ended = match tokio::time::timeout(START, command.output()).await {
-        Ok(ended) => ended.map_err(failed)?,
-        Err(_) => return Err(Unanswered::Timeout { socket: socket.to_owned(), deadline: START }.into()),
-    };
-    if !ended.status.success() {
-        return Err(Unanswered::from_words(socket, &ended.stderr).into());
-    }
-    made(&ended.stdout).ok_or(NotMade::Untold)
+    Ok(words)
+}
+
+/// The pane that was made, out of what was printed.
+///
+/// # Errors
+/// [`NotMade::Untold`].
+pub fn told(answer: &[u8]) -> Result<Made, NotMade> {
+    made(answer).ok_or(NotMade::Untold)
 }
 
 fn commands(place: &Where<'_>, tenant: &Tenant<'_>) -> Result<Vec<Command>, BadValue> {

@@ -9,9 +9,9 @@ use super::{Performer, ready};
 use crate::coordinator::place::{self, Known, Place, Stamped};
 use crate::coordinator::{Around, Launch, Launched, Started};
 use crate::lifecycle::root::marked_root;
+use crate::lifecycle::server::{NotStarted, new_session};
 use crate::lifecycle::{adopt, exec};
 use crate::process::{self, ProcessId};
-use crate::provider;
 use crate::record::{Liveness, PaneId, Record, Records, ServerEpoch, WindowId};
 use crate::tmux::guarded::{self, Epoch, Guard, Outcome, Token};
 use crate::tmux::listing::{self, ListError};
@@ -183,15 +183,17 @@ impl Performer<'_> {
         let name = launch.session.as_deref().unwrap_or(&record.session);
         let name = if name.is_empty() { "agents" } else { name };
         let at = Where::Session { name, index: record.ait.window_index, size: size(record) };
-        let unset: Vec<OsString> = std::env::vars_os()
-            .map(|(name, _)| name)
-            .filter(|name| name.to_str().is_some_and(provider::scrub))
-            .collect();
-        if let Some(folder) = server.socket().parent() {
-            // tmux makes only its own folder, and only where it looks for it
-            let _ = crate::store::make_private(folder);
-        }
-        let made = places::start_server(server.socket(), &at, &tenant, &unset).await;
+        let words = match places::starting(&at, &tenant) {
+            Ok(words) => words,
+            Err(error) => return not("not_launched", error.to_string()),
+        };
+        let made = match new_session(server.socket(), &words).await {
+            Ok((answer, _)) => places::told(&answer),
+            Err(NotStarted::Unanswered(error)) => Err(error.into()),
+            Err(NotStarted::Unknown { why, .. }) => return not("server_unknown", why),
+            // it may have started and not said so: whoever lists it finds the mark
+            Err(error @ NotStarted::Refused { .. }) => return Launched::Unknown(error.to_string()),
+        };
         self.started(server, made, None, record).await
     }
 

@@ -2,7 +2,7 @@
 //!
 //! `model` what it knows, `update` what becomes of it, `view` how it looks. Here is the loop, which alone touches the world: it
 //! waits for keys, the store's folder, signals and what it started itself, sleeps in the kernel otherwise, and draws after
-//! each. It starts nothing, restores nothing, and writes to the store only to drop a record that was confirmed.
+//! each. It has a coordinator restore what it is told to, and writes to the store only to drop a record that was confirmed.
 //!
 //! A stand-in is what is left of an agent on the screen, so nothing it can show ends it: a store that cannot be read, a record
 //! or a capture that is gone and a tmux that does not answer are each said on the page.
@@ -14,6 +14,7 @@ pub mod view;
 mod files;
 mod pane;
 
+use std::ffi::OsString;
 use std::future::pending;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,7 +24,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio_stream::StreamExt;
 
-use crate::record::{PaneId, RecordId, Verb};
+use crate::coordinator::{End, Told};
+use crate::lifecycle::host;
+use crate::record::{PaneId, RecordId, RestoreMode, Verb};
 use crate::store::{Origin, PATIENCE, Paths, Store, System};
 use crate::tui::screen::Screen;
 use crate::watch::{Touched, Watcher};
@@ -235,6 +238,15 @@ impl Viewer {
                 return true;
             }
             Act::Drop(id) => Event::Dropped(id, self.drop_record(id, model.own)),
+            Act::Restore(id, mode) => {
+                let tell = self.tell.clone();
+                tokio::spawn(async move {
+                    let done = restore(id, mode).await;
+                    // the loop has ended, or was replaced: nobody is left to tell
+                    let _ = tell.send(Word::Event(Event::Restored(id, done))).await;
+                });
+                return true;
+            }
         };
         self.take(model, screen, event)
     }
@@ -287,6 +299,21 @@ impl Viewer {
             let _ = tell.send(Word::Ready(told)).await;
         });
     }
+}
+
+/// Has a coordinator bring an agent back, in a process of its own; what it says at its end.
+async fn restore(id: RecordId, mode: RestoreMode) -> Result<String, String> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let arguments = ["restore", "--mode", mode.word(), &id.to_string()].map(OsString::from);
+    let mut hosted = host::spawn(&program, arguments).map_err(|error| error.to_string())?;
+    while let Some(told) = hosted.next().await {
+        if let Told::Outcome { outcome, .. } = told {
+            let words = [outcome.word.as_str(), outcome.detail.as_str()];
+            let said = words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(": ");
+            return if outcome.end == End::Done { Ok(said) } else { Err(said) };
+        }
+    }
+    Err("its coordinator ended without a word".to_owned())
 }
 
 /// Hears of changes of the store.

@@ -140,6 +140,12 @@ impl Model {
     }
 }
 
+/// Why this record cannot be restored now; none if it can be tried.
+#[must_use]
+pub fn no_restore(record: &Record) -> Option<String> {
+    (record.state.name() != StateName::Frozen).then(|| format!("it is {}", record.state.name()))
+}
+
 /// Why this record cannot be dropped from there; none if it can. Without a coordinator only a record is dropped whose
 /// pane is nobody's or the viewer's own.
 #[must_use]

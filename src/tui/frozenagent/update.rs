@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use super::model::{Kept, Model, Open, Prompt};
+use super::model::{Kept, Model, Open, Prompt, no_restore};
 use super::view;
-use crate::record::{Record, RecordId};
+use crate::record::{Record, RecordId, RestoreMode};
 use crate::tui::lines::{Lines, one_row};
 use crate::tui::pager::{Chosen, Found, Move, Pager, Way};
 
@@ -41,6 +41,8 @@ pub enum Event {
     Transcript(RecordId, Result<String, String>),
     /// Text was copied, and where to; or why not.
     Copied(Result<String, String>),
+    /// What became of a restore that was begun from here, unless it replaced us.
+    Restored(RecordId, Result<String, String>),
     /// A record was dropped, or why not.
     Dropped(RecordId, Result<(), String>),
     /// The viewer's own pane carries the stamp of the open record.
@@ -67,6 +69,8 @@ pub enum Act {
     Copy(String),
     /// Drop a record if it still may be dropped from here; answer with [`Event::Dropped`].
     Drop(RecordId),
+    /// Bring a record's agent back, or begin its task anew; answer with [`Event::Restored`].
+    Restore(RecordId, RestoreMode),
     /// End; a stand-in closes its pane.
     Quit,
 }
@@ -116,6 +120,13 @@ pub fn update(model: &mut Model, event: Event) -> Vec<Act> {
             model.message = match done {
                 Ok(place) => format!("copied to {}", one_row(&place)),
                 Err(why) => format!("not copied: {}", one_row(&why)),
+            };
+            Vec::new()
+        }
+        Event::Restored(id, done) => {
+            model.message = match done {
+                Ok(how) => format!("{id} is back: {}", one_row(&how)),
+                Err(why) => format!("not restored: {}", one_row(&why)),
             };
             Vec::new()
         }
@@ -241,6 +252,8 @@ fn press(model: &mut Model, key: KeyEvent) -> Vec<Act> {
         KeyCode::Char('N') => search(model, |pager| pager.next(Way::Back)),
         _ if model.help.is_some() => {}
         KeyCode::Char('k') => ask_drop(model),
+        KeyCode::Char('R') => return restore(model, RestoreMode::Resume),
+        KeyCode::Char('p') => return restore(model, RestoreMode::Repick),
         KeyCode::Enter if model.open.is_none() => {
             if let Some(record) = model.list.records.get(model.list.cursor).cloned() {
                 model.from_list = true;
@@ -375,6 +388,21 @@ fn ask_drop(model: &mut Model) {
         Some(why) => model.message = format!("not dropped: {why}"),
         None => model.prompt = Prompt::Drop(record.id),
     }
+}
+
+/// A restore is another process's: where this viewer stands in the agent's own pane, it is replaced by it.
+fn restore(model: &mut Model, mode: RestoreMode) -> Vec<Act> {
+    let Some(record) = model.record() else { return Vec::new() };
+    if let Some(why) = no_restore(record) {
+        model.message = format!("not restored: {why}");
+        return Vec::new();
+    }
+    let id = record.id;
+    model.message = match mode {
+        RestoreMode::Resume => "bringing its conversation back".into(),
+        RestoreMode::Repick => "beginning a new conversation in its place".into(),
+    };
+    vec![Act::Restore(id, mode)]
 }
 
 fn transcript(model: &mut Model) -> Vec<Act> {

@@ -6,7 +6,7 @@ use ratatui::layout::{Position, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use unicode_width::UnicodeWidthStr;
 
-use super::model::{self, Kept, Model, Open, Prompt, cause};
+use super::model::{self, Kept, Model, Open, Prompt, cause, no_restore};
 use crate::record::{Record, State};
 use crate::tui::lines::one_row;
 use crate::tui::pager::Seen;
@@ -100,6 +100,10 @@ pub(super) fn help(model: &Model) -> String {
         say("↑ ↓ j", "another record");
         say("Enter", "open it");
         say("g G", "the first, the last");
+    }
+    if model.record().is_some_and(|record| no_restore(record).is_none()) {
+        say("R", "bring the agent back, with its conversation");
+        say("p", "begin a new conversation in its place");
     }
     if model.record().is_some_and(|record| model.no_drop(record).is_none()) {
         say("k", "drop the record and its capture; asks first");

@@ -97,3 +97,25 @@ fn a_task_picked_anew_begins_another_conversation_and_keeps_the_capture() {
     assert!(frozen.captured(&home), "a new conversation does not prove that the old one is back");
     assert_eq!(running(&home, &frozen.conversation), 0);
 }
+
+#[test]
+fn the_viewer_brings_its_agent_back_and_says_why_it_cannot() {
+    let home = Home::new();
+    let tmux = Tmux::start(&home);
+    let frozen = Frozen::claude(&tmux, "main", "cart", "alpha");
+    frozen.stands(&tmux);
+    let file = home.conversation_file("claude", &frozen.conversation).unwrap();
+    let aside = home.root().join("aside");
+    std::fs::rename(&file, &aside).unwrap();
+    tmux.ok(["send-keys", "-t", &frozen.agent.pane.id, "R"]);
+    let viewer = frozen.agent.clone();
+    viewer.screen_until(&tmux, "the reason", |screen| screen.contains("not restored: transcript_missing"));
+    std::fs::rename(&aside, &file).unwrap();
+    tmux.ok(["send-keys", "-t", &frozen.agent.pane.id, "R"]);
+    home.store_until("the agent to be back", |home| {
+        (home.record(&frozen.id)?["state"] == "live").then_some(())
+    });
+    let agent = frozen.back(&tmux);
+    agent.ready(&tmux);
+    assert_eq!(agent.conversation(), frozen.conversation);
+}

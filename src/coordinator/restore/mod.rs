@@ -5,6 +5,8 @@
 //!   └── refused, nothing changed ──┘        └──── taken back: the stand-in returns ────┘
 //! ```
 
+mod stage;
+
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -14,9 +16,9 @@ use super::proof::{Evidence, Finding, Named, Proof};
 use super::told::{End, Outcome, Step};
 use super::{Act, Acted, Applied, Coordinator, Deed, Heard, PaneAct, ServerSight, Watching};
 use crate::record::{
-    self, Ack, Follow, Host, Location, Nonce, Ours, PaneId, ProcessId, Record, Refused, RestoreMode, State,
-    Verb,
+    self, Ack, Follow, Host, Location, Ours, PaneId, ProcessId, Record, Refused, RestoreMode, State, Verb,
 };
+use stage::{Back, Held, Running, Stage, failed, holds, mismatch, stopped, verified};
 
 /// When a launched agent is looked at without an event to tell of it: dialogs and lists of processes of some providers tell
 /// nobody. Spans after its launch; the acknowledgement's end comes behind them.
@@ -38,82 +40,6 @@ pub struct Restore {
     tries: usize,
     warnings: Vec<String>,
     stop: bool,
-}
-
-/// A restore under its lease.
-#[derive(Debug, Clone)]
-struct Held {
-    record: Box<Record>,
-    nonce: Nonce,
-}
-
-/// A launched agent.
-#[derive(Debug, Clone)]
-struct Running {
-    held: Held,
-    started: Box<Started>,
-    /// The session id it must have; `None`: any.
-    asked: Option<String>,
-    since: Duration,
-    looks: usize,
-    looking: bool,
-    evidence: Evidence,
-    dialog: Option<String>,
-    agent: Option<ProcessId>,
-    told_standing: bool,
-}
-
-#[derive(Debug)]
-enum Stage {
-    /// Waits for the record.
-    Reading,
-    /// Waits for preflight, before anything is written.
-    Checking(Box<Record>),
-    /// Waits for `restore-begin`.
-    Beginning { record: Box<Record>, tries: usize },
-    /// Waits for preflight again, under the lease.
-    Again(Held),
-    /// Waits until the folder its conversation is filed under is on the record.
-    Filing { held: Held, ready: Box<Ready> },
-    /// Waits for the launch.
-    Launching { held: Held, asked: Option<String> },
-    /// Waits for the listing that says whether a launch was done.
-    Doubting { held: Held, asked: Option<String>, why: String },
-    /// Waits for `restore-launched`.
-    Recording { running: Running },
-    /// Waits for the record with its new place, and for what is asked besides.
-    Following(Running),
-    /// Waits for proof.
-    Proving(Running),
-    /// Waits for `restore-confirm`.
-    Confirming { running: Running, named: Option<Named> },
-    /// Waits for the record, which a hook may have changed first.
-    Rereading { running: Running, outcome: Box<Outcome> },
-    /// Waits for the record as it is once it is live.
-    Living { running: Running, outcome: Box<Outcome> },
-    /// Waits for the stamps to be put right.
-    Stamping(Box<Outcome>),
-    /// Waits for `restore-abort`.
-    Undoing { held: Held, back: Back, outcome: Box<Outcome>, error: String },
-    /// Waits for the record as it is on its way back.
-    Returning { held: Held, pane: PaneId, outcome: Box<Outcome> },
-    /// Waits for the stand-in's start.
-    Standing { held: Held, pane: PaneId, outcome: Box<Outcome> },
-    /// Waits for the listing that shows the stand-in.
-    Finding { held: Held, outcome: Box<Outcome> },
-    /// Waits for `standin-respawned`.
-    Closing { held: Held, at: Location, outcome: Box<Outcome> },
-    /// Over.
-    Over,
-}
-
-/// How the stand-in comes back.
-#[derive(Debug, Clone)]
-enum Back {
-    /// Nothing was started: where it is.
-    Stays(Location),
-    /// In this pane.
-    In(PaneId),
 }
 
 impl Restore {
@@ -724,16 +650,6 @@ impl Restore {
     }
 }
 
-impl Running {
-    fn at(&self) -> Location {
-        Location::pane(self.started.pane, self.started.process.clone())
-    }
-
-    fn below_shell(&self) -> bool {
-        matches!(self.held.record.ait.host, Some(Host::Shell { .. }))
-    }
-}
-
 impl Coordinator for Restore {
     fn handle(&mut self, now: Duration, heard: Heard) {
         let stage = std::mem::replace(&mut self.stage, Stage::Over);
@@ -808,29 +724,4 @@ impl Coordinator for Restore {
     fn deadline(&self) -> Option<Duration> {
         self.due
     }
-}
-
-/// Whether the record is still under this restore's lease.
-fn holds(record: &Record, nonce: Nonce) -> bool {
-    record.lease.as_ref().is_some_and(|lease| lease.nonce == nonce)
-}
-
-fn verified(ack: &str) -> Outcome {
-    if ack == Ack::Liveness.word() {
-        return Outcome::new(End::Done, "unverified", "it runs; nothing said which conversation");
-    }
-    Outcome::new(End::Done, "verified", format!("by its {ack}"))
-}
-
-fn mismatch(asked: Option<&str>, got: Option<&str>) -> Outcome {
-    let (asked, got) = (asked.unwrap_or("any"), got.unwrap_or("another"));
-    failed("session_mismatch", format!("asked for {asked}, it has {got}"))
-}
-
-fn failed(word: &str, seen: impl Into<String>) -> Outcome {
-    Outcome::new(End::Failed, word, seen)
-}
-
-fn stopped() -> Outcome {
-    failed("stopped", "it was told to stop")
 }

@@ -1,0 +1,120 @@
+//! Where a restore is, and the words of its ends.
+
+use std::time::Duration;
+
+use crate::coordinator::launch::Started;
+use crate::coordinator::preflight::Ready;
+use crate::coordinator::proof::{Evidence, Named};
+use crate::coordinator::told::{End, Outcome};
+use crate::record::{Ack, Host, Location, Nonce, PaneId, ProcessId, Record};
+
+/// A restore under its lease.
+#[derive(Debug, Clone)]
+pub(super) struct Held {
+    pub(super) record: Box<Record>,
+    pub(super) nonce: Nonce,
+}
+
+/// A launched agent.
+#[derive(Debug, Clone)]
+pub(super) struct Running {
+    pub(super) held: Held,
+    pub(super) started: Box<Started>,
+    /// The session id it must have; `None`: any.
+    pub(super) asked: Option<String>,
+    pub(super) since: Duration,
+    pub(super) looks: usize,
+    pub(super) looking: bool,
+    pub(super) evidence: Evidence,
+    pub(super) dialog: Option<String>,
+    pub(super) agent: Option<ProcessId>,
+    pub(super) told_standing: bool,
+}
+
+#[derive(Debug)]
+pub(super) enum Stage {
+    /// Waits for the record.
+    Reading,
+    /// Waits for preflight, before anything is written.
+    Checking(Box<Record>),
+    /// Waits for `restore-begin`.
+    Beginning { record: Box<Record>, tries: usize },
+    /// Waits for preflight again, under the lease.
+    Again(Held),
+    /// Waits until the folder its conversation is filed under is on the record.
+    Filing { held: Held, ready: Box<Ready> },
+    /// Waits for the launch.
+    Launching { held: Held, asked: Option<String> },
+    /// Waits for the listing that says whether a launch was done.
+    Doubting { held: Held, asked: Option<String>, why: String },
+    /// Waits for `restore-launched`.
+    Recording { running: Running },
+    /// Waits for the record with its new place, and for what is asked besides.
+    Following(Running),
+    /// Waits for proof.
+    Proving(Running),
+    /// Waits for `restore-confirm`.
+    Confirming { running: Running, named: Option<Named> },
+    /// Waits for the record, which a hook may have changed first.
+    Rereading { running: Running, outcome: Box<Outcome> },
+    /// Waits for the record as it is once it is live.
+    Living { running: Running, outcome: Box<Outcome> },
+    /// Waits for the stamps to be put right.
+    Stamping(Box<Outcome>),
+    /// Waits for `restore-abort`.
+    Undoing { held: Held, back: Back, outcome: Box<Outcome>, error: String },
+    /// Waits for the record as it is on its way back.
+    Returning { held: Held, pane: PaneId, outcome: Box<Outcome> },
+    /// Waits for the stand-in's start.
+    Standing { held: Held, pane: PaneId, outcome: Box<Outcome> },
+    /// Waits for the listing that shows the stand-in.
+    Finding { held: Held, outcome: Box<Outcome> },
+    /// Waits for `standin-respawned`.
+    Closing { held: Held, at: Location, outcome: Box<Outcome> },
+    /// Over.
+    Over,
+}
+
+/// How the stand-in comes back.
+#[derive(Debug, Clone)]
+pub(super) enum Back {
+    /// Nothing was started: where it is.
+    Stays(Location),
+    /// In this pane.
+    In(PaneId),
+}
+
+impl Running {
+    pub(super) fn at(&self) -> Location {
+        Location::pane(self.started.pane, self.started.process.clone())
+    }
+
+    pub(super) fn below_shell(&self) -> bool {
+        matches!(self.held.record.ait.host, Some(Host::Shell { .. }))
+    }
+}
+
+/// Whether the record is still under this restore's lease.
+pub(super) fn holds(record: &Record, nonce: Nonce) -> bool {
+    record.lease.as_ref().is_some_and(|lease| lease.nonce == nonce)
+}
+
+pub(super) fn verified(ack: &str) -> Outcome {
+    if ack == Ack::Liveness.word() {
+        return Outcome::new(End::Done, "unverified", "it runs; nothing said which conversation");
+    }
+    Outcome::new(End::Done, "verified", format!("by its {ack}"))
+}
+
+pub(super) fn mismatch(asked: Option<&str>, got: Option<&str>) -> Outcome {
+    let (asked, got) = (asked.unwrap_or("any"), got.unwrap_or("another"));
+    failed("session_mismatch", format!("asked for {asked}, it has {got}"))
+}
+
+pub(super) fn failed(word: &str, seen: impl Into<String>) -> Outcome {
+    Outcome::new(End::Failed, word, seen)
+}
+
+pub(super) fn stopped() -> Outcome {
+    failed("stopped", "it was told to stop")
+}
