@@ -8,7 +8,7 @@ use tmux_control::{PaneId, WindowId};
 
 use super::input::{Ask, Identity, LinkId, Tag};
 use crate::api::Happening;
-use crate::record::{Location, ProcessId, RecordId, Records, StateName};
+use crate::record::{Location, Nonce, ProcessId, RecordId, Records, StateName};
 use crate::world::{Stranger, World};
 
 /// Listings under way at once: one that may have been asked too early, one that was asked after.
@@ -121,6 +121,8 @@ pub(super) struct Up {
     pub(super) claimed: BTreeSet<(PaneId, RecordId)>,
     /// Stand-ins that were ordered back, each once per death: the pane, the record and the process that died.
     pub(super) respawned: BTreeSet<(PaneId, RecordId, i32)>,
+    /// The restores that were cut short for whose sake the server was listed anew, by the lease's token.
+    pub(super) relisted: BTreeSet<(RecordId, Nonce)>,
     /// Dead panes that stay, because the user keeps them or the server would not close them.
     pub(super) left: BTreeSet<PaneId>,
     /// What was set on the server was ordered to be taken back.
@@ -313,6 +315,7 @@ impl Up {
             closing: None,
             claimed: BTreeSet::new(),
             respawned: BTreeSet::new(),
+            relisted: BTreeSet::new(),
             left: BTreeSet::new(),
             taking_back: false,
             guests: Vec::new(),

