@@ -13,10 +13,17 @@ pub(super) fn opened_by(pid: i32) -> Option<String> {
     let mut processes = vec![pid];
     // a family that cannot be seen leaves the process itself
     let below = crate::process::descendants(pid).unwrap_or_default();
-    processes.extend(below.into_iter().map(|process| process.pid));
+    // whoever started the shared server first is its parent, and what it has open belongs to all of them
+    processes.extend(below.into_iter().map(|process| process.pid).filter(|pid| !is_server(*pid)));
     let ids: BTreeSet<String> = processes.into_iter().flat_map(open_rollouts).collect();
     let mut ids = ids.into_iter();
     ids.next().filter(|_| ids.next().is_none())
+}
+
+/// Whether a process is a server of Codex, which runs the turns of several terminals.
+fn is_server(pid: i32) -> bool {
+    let argv = crate::process::facts(pid).map(|facts| facts.argv).unwrap_or_default();
+    argv.iter().skip(1).any(|word| word.as_slice() == b"app-server")
 }
 
 fn open_rollouts(pid: i32) -> Vec<String> {

@@ -12,7 +12,7 @@ use crate::support::{DEADLINE, wait_until};
 use crate::world::{World, story};
 
 /// Exit code of a freeze that was refused.
-const REFUSED: i32 = 12;
+pub(crate) const REFUSED: i32 = 12;
 
 /// Freezes an agent and looks at everything a freeze promises. `known` was on its screen.
 #[track_caller]
