@@ -129,6 +129,9 @@ fn titled(title: &str) -> Option<Phase> {
 /// The menus that take the prompt line's place: their hint is the last line of the screen.
 fn menu(screen: &Screen) -> Option<Phase> {
     let last = screen.from_below().next()?.text.to_lowercase();
+    if last.contains("r retry") && screen.says(6, "This conversation is open in another app") {
+        return Some(Phase::Dialog(Dialog::OpenElsewhere));
+    }
     let hints = ["esc to cancel", "esc back", "enter continue", "enter to continue", "enter to confirm"];
     if !hints.iter().any(|hint| last.contains(hint)) {
         return None;

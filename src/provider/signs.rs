@@ -46,6 +46,8 @@ pub enum Dialog {
     Setup,
     /// A list of conversations.
     Picker,
+    /// Another process has the conversation open.
+    OpenElsewhere,
     /// Some other menu.
     Other,
 }
@@ -82,6 +84,7 @@ impl Dialog {
             Self::WorkingDirectory => "working_directory",
             Self::Setup => "setup",
             Self::Picker => "picker",
+            Self::OpenElsewhere => "open_elsewhere",
             Self::Other => "dialog",
         }
     }

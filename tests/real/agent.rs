@@ -100,9 +100,11 @@ impl<'w> Real<'w> {
     #[track_caller]
     pub(crate) fn turn(&self, words: &str, answer: &str) -> Asked {
         let asked = self.say(&format!("{words} [[text={answer}]]"));
-        // the prompt itself shows the answer too, in brackets
+        // the prompt itself shows the answer too, in brackets; a moment after the answer the turn is over
         self.shows("the answer", |screen| {
-            screen.matches(answer).count() > screen.matches(&format!("[[text={answer}]]")).count()
+            let answered =
+                screen.matches(answer).count() > screen.matches(&format!("[[text={answer}]]")).count();
+            answered && !screen.contains("esc to interrupt")
         });
         asked
     }

@@ -50,6 +50,7 @@ const SEEN: &[(&str, &str, Phase, Composer)] = &[
     ("codex-error.ansi", "Mock | work-codex", Phase::Ready, Composer::Empty),
     ("codex-exit.ansi", "", Phase::Unknown, Composer::Unknown),
     ("codex-exit.txt", "", Phase::Unknown, Composer::Unknown),
+    ("codex-open-elsewhere.txt", "alpha", Phase::Dialog(Dialog::OpenElsewhere), Composer::Unknown),
     ("codex-trust.ansi", "vm", Phase::Dialog(Dialog::Trust), Composer::Unknown),
 ];
 
