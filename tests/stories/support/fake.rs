@@ -79,8 +79,10 @@ impl Fake {
         provider: &'static str,
         words: &[&str],
     ) -> Fake {
-        tmux.home().agent_program(provider);
-        let line = [&[provider], words].concat().join(" ");
+        let program = tmux.home().agent_program(provider);
+        // a login shell has made itself a PATH of its own
+        let folder = program.parent().unwrap().display().to_string();
+        let line = format!("PATH={folder}:$PATH {}", [&[provider], words].concat().join(" "));
         tmux.ok(["send-keys", "-t", &pane.id, "-l", &line]);
         tmux.ok(["send-keys", "-t", &pane.id, "Enter"]);
         Fake { provider, pane: pane.clone(), cwd: cwd.to_owned(), home: tmux.home().clone() }
