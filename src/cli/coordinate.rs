@@ -14,8 +14,8 @@ use crate::coordinator::{
     Drop, End, Fleet, FleetHeard, Freeze, Next, Order, Outcome, Pace, Policy, Restore, RestoreOrder, Step,
     Task, Told,
 };
-use crate::lifecycle::host;
 use crate::lifecycle::perform::{self, Stops, World};
+use crate::lifecycle::{host, recover};
 use crate::process::{self, ProcessId};
 use crate::provider::{self, Catalog};
 use crate::record::{RecordId, RestoreMode, StateName};
@@ -53,6 +53,15 @@ enum What {
         /// The session they go to
         #[arg(long)]
         session: Option<String>,
+        /// Only say what would be done
+        #[arg(long)]
+        dry_run: bool,
+        /// The records
+        #[arg(required = true)]
+        records: Vec<RecordId>,
+    },
+    /// Bring lost agents back where they stood
+    Recover {
         /// Only say what would be done
         #[arg(long)]
         dry_run: bool,
@@ -120,9 +129,10 @@ struct Restores {
 pub(super) fn run(Args { what }: Args) -> Result<Exit, Failure> {
     host::become_host()?;
     let records = match &what {
-        What::Freeze { records, .. } | What::Restore { records, .. } | What::Drop { records, .. } => {
-            records.clone()
-        }
+        What::Freeze { records, .. }
+        | What::Restore { records, .. }
+        | What::Recover { records, .. }
+        | What::Drop { records, .. } => records.clone(),
     };
     let ran = block_on(async move {
         let mut host = Host::new()?;
@@ -137,6 +147,11 @@ pub(super) fn run(Args { what }: Args) -> Result<Exit, Failure> {
             What::Restore { mode, session, dry_run, records } => {
                 let restores = Restores { mode, session, dry_run, grace: host.grace };
                 clean &= host.restore(records, restores).await;
+            }
+            What::Recover { dry_run, records } => {
+                let order = recover::Order { records, dry_run };
+                let mut tell = |told| host::tell(&told);
+                clean &= recover::run(&host.world, &host.me, order, &mut tell).await?;
             }
             What::Drop { force, records } => {
                 for record in records {

@@ -26,6 +26,7 @@ mod print;
 mod program;
 mod progress;
 mod record;
+mod recover;
 mod restore;
 mod setup;
 mod sockets;
@@ -73,6 +74,7 @@ enum Command {
     Adopt(adopt::Args),
     Freeze(freeze::Args),
     Restore(restore::Args),
+    Recover(recover::Args),
     Drop(drop::Args),
     Discover(discover::Args),
     Frozenagent(frozenagent::Args),
@@ -111,6 +113,7 @@ impl Command {
             Self::Adopt(args) => adopt::run(args),
             Self::Freeze(args) => freeze::run(args),
             Self::Restore(args) => restore::run(args),
+            Self::Recover(args) => recover::run(args),
             Self::Drop(args) => drop::run(args),
             Self::Coordinate(args) => coordinate::run(args),
             Self::Discover(args) => discover::run(args),

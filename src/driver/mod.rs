@@ -8,6 +8,7 @@ mod ask;
 mod checkpoint;
 mod examine;
 mod link;
+mod recover;
 mod scribe;
 mod spooled;
 mod talk;
@@ -29,6 +30,7 @@ use crate::record::{ProcessId, RecordId, Stamp};
 use crate::store::{
     Files, Paths, Store, StoreError, Supervising, SupervisorLock, System, Taken, make_private, spool,
 };
+use crate::supervisor::recovery::Policies;
 use crate::supervisor::{Action, Answer, Input, LastStop, LinkEvent, LinkId, Now, Start, Supervisor};
 use crate::tmux::{OneShot, Probe, probe};
 use crate::watch::{Touched, Watcher};
@@ -135,6 +137,7 @@ async fn supervise(options: Options, ready: impl FnOnce(&Supervising)) -> Result
         grace: System::here().facts().grace,
         last_stop: last
             .and_then(|last| last.stopped_at.map(|at| LastStop { boot_id: last.boot_id, at: at.unix() })),
+        policies: Policies { servers: options.config.recover, agents: options.config.recover_agents },
     };
     let (inbox, arrivals) = mpsc::channel(INBOX);
     let (speaker, words) = mpsc::channel(INBOX);
@@ -170,6 +173,7 @@ async fn supervise(options: Options, ready: impl FnOnce(&Supervising)) -> Result
     let serve = async move { door.serve(hello, wish, heard).await };
     let conversation = tokio::spawn(serve);
     driver.do_job(Job::Read);
+    driver.do_job(Job::Book { ended: false });
     ready(&said);
     driver.turn(Ears { arrivals, words, wishes, signals }).await;
     conversation.abort();
@@ -369,6 +373,7 @@ impl Driver {
             Action::Checkpoint { socket, server, pane, record } => {
                 checkpoint::keep(self.jobs.clone(), socket, server, pane, record);
             }
+            Action::Recover { records } => self.recover(&records),
             Action::KeepPlan(plan) => self.do_job(Job::Plan(plan)),
             Action::Recall { since } => self.do_job(Job::Recall(since)),
             Action::RemakeSocket(process) => match process::signal(&process, process::Signal::USR1) {

@@ -26,6 +26,11 @@ pub(super) enum Job {
     Drain(oneshot::Sender<bool>),
     /// Keep the last screen of an ended agent, then say so.
     Screen(RecordId, Vec<u8>, Box<Input>),
+    /// Read what was tried of each loss; `ended` says that who tries it has ended.
+    Book {
+        /// As it is told to the supervisor.
+        ended: bool,
+    },
     /// Keep what stands where on a server.
     Plan(Box<Plan>),
     /// Keep the screen of a live agent, if there is one, then say so.
@@ -83,6 +88,7 @@ fn perform(store: &Store, system: &System, job: Job, last: &mut Option<Arc<Snaps
             store.sweep_plans();
             Some(Input::Recalled(recall(store, since)))
         }
+        Job::Book { ended } => Some(Input::Book { book: store.book(), ended }),
         Job::Plan(mut plan) => {
             for pane in plan.windows.iter_mut().flat_map(|window| &mut window.panes) {
                 if pane.record.is_none() {

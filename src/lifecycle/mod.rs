@@ -11,6 +11,7 @@
 //! | [`outlive`] | ending an agent that outlived its server |
 //! | [`perform`] | what a coordinator decides, done |
 //! | [`place`] | a fleet back where it stood: sessions, windows, splits, companions |
+//! | [`recover`] | a fleet that was lost, back in its places and conversations |
 //! | [`root`] | which project a folder belongs to |
 //! | [`server`] | a server in place of one that a crash took |
 //! | [`touched`] | what is set on a server, and the taking back of it |
@@ -25,6 +26,7 @@ pub mod launch;
 pub mod outlive;
 pub mod perform;
 pub mod place;
+pub mod recover;
 pub mod root;
 pub mod server;
 pub mod touched;

@@ -9,6 +9,7 @@
 //! ```
 
 mod archive;
+mod book;
 mod checkpoint;
 mod file;
 mod lock;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use bstr::BString;
 use tmux_control::{PaneId, SessionId, WindowId};
 
+use super::recovery::{Book, Policies};
 use crate::record::{ProcessId, Record, RecordId, Records, Refused, Verb};
 use crate::world::mark::Mark;
 use crate::world::plan::Plan;
@@ -40,6 +41,8 @@ pub struct Start {
     pub grace: u64,
     /// When and under which boot the supervisor before this one was told to end, if that is known.
     pub last_stop: Option<LastStop>,
+    /// What the user wants done about losses.
+    pub policies: Policies,
 }
 
 /// The clean end of an earlier supervisor.
@@ -126,6 +129,13 @@ pub enum Input {
         record: RecordId,
         /// Whether the agent waits: its turn ended, or it needs an answer. Else it works.
         at_rest: bool,
+    },
+    /// What was tried of each loss before, as it is on disk.
+    Book {
+        /// The book.
+        book: Book,
+        /// Whether the process of [`Action::Recover`] has ended just before, or could not be started.
+        ended: bool,
     },
     /// The screen of a live agent was kept, or could not be.
     Checkpointed {
@@ -457,6 +467,11 @@ pub enum Action {
         pane: PaneId,
         /// The record.
         record: RecordId,
+    },
+    /// Bring these lost agents back, in a process of its own.
+    Recover {
+        /// The records.
+        records: Vec<RecordId>,
     },
     /// Keep what stands where on a server, for the case that it goes.
     KeepPlan(Box<Plan>),

@@ -23,6 +23,7 @@ mod judge;
 mod lives;
 mod memory;
 mod orders;
+pub mod recovery;
 mod report;
 mod server;
 mod settling;
@@ -42,6 +43,7 @@ pub use input::{
     LastStop, LinkEvent, LinkId, Now, ShellHost, Start, StoreView, Tag, Ticket, Written,
 };
 use judge::Dying;
+use recovery::Recovery;
 use server::{Closing, ClosingStep, Keeping, Left, Link, Server, Up};
 
 /// A question without an answer for this long makes the server unknown.
@@ -97,6 +99,8 @@ pub struct Supervisor {
     checkpoints: Checkpoints,
     /// What stands where, as it was last kept.
     plans: Plans,
+    /// What is brought back by itself.
+    recovery: Recovery,
     stopping: Option<Duration>,
     ended: bool,
     recent: VecDeque<Happening>,
@@ -213,6 +217,7 @@ impl Supervisor {
             recall: Recall::Wanted,
             checkpoints: Checkpoints::default(),
             plans: Plans::default(),
+            recovery: Recovery::default(),
             stopping: None,
             ended: false,
             recent: VecDeque::new(),
@@ -314,6 +319,7 @@ impl Supervisor {
             Input::Written { ticket, result } => self.written(now, ticket, result),
             Input::ScreenKept { socket, pane } => self.screen_kept(&socket, pane),
             Input::Turned { record, at_rest } => self.turned(now, record, at_rest),
+            Input::Book { book, ended } => self.book_read(now, book, ended),
             Input::Checkpointed { record } => self.checkpointed(record),
             Input::Recalled(ends) => {
                 self.remember_panes(&ends);
@@ -374,7 +380,7 @@ impl Supervisor {
             .chain(endings)
             .chain(dying)
             .chain(layouts)
-            .chain([writing, self.again, self.checkpoint_due(), self.plans_due()])
+            .chain([writing, self.again, self.checkpoint_due(), self.plans_due(), self.recovery_due()])
             .flatten()
             .min()
     }
@@ -434,6 +440,7 @@ impl Supervisor {
         self.order(now);
         self.checkpoint(now);
         self.plan(now);
+        self.recover(now);
     }
 
     /// Whether the ends of earlier boots are still being read: nothing is written before they are known, so that a

@@ -99,6 +99,7 @@ fn settled(records: usize) -> (Supervisor, Now) {
         sockets: Vec::new(),
         grace: 60,
         last_stop: None,
+        policies: ait::supervisor::recovery::Policies::default(),
     });
     supervisor.handle(now, Input::Store(Ok(view(records))));
     while let Some(action) = supervisor.next_action() {

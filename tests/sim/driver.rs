@@ -48,6 +48,7 @@ impl Sim {
             sockets: Vec::new(),
             grace: if self.is(Mutant::KeepsLeases) { u64::MAX / 4 } else { 60 },
             last_stop: self.disk.last_stop.take(),
+            policies: ait::supervisor::recovery::Policies::default(),
         };
         self.oracle.last_stop = start.last_stop.clone();
         self.note(|| format!("supervisor {life} starts under {}", start.boot_id));
@@ -238,7 +239,8 @@ impl Sim {
                 self.at(at, Event::Recall { life, since });
             }
             Action::RemakeSocket(process) => self.remake_socket(&process),
-            Action::KeepPlan(_) | Action::Publish => {}
+            // the simulation has no conversations: every recovery ends at once, having found none
+            Action::Recover { .. } | Action::KeepPlan(_) | Action::Publish => {}
             Action::Ended => self.ended(),
         }
     }
