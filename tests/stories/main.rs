@@ -32,6 +32,7 @@ mod losses;
 mod names;
 mod plans;
 mod reboot;
+mod recover;
 mod restore;
 mod setup;
 mod shared_daemon;

@@ -1,0 +1,210 @@
+//! Recovery: what a crash took is back in its place and in its conversation, once and without a command.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::support::tmux::Pane;
+use crate::support::{DEADLINE, Fake, Home, Supervisor, Tmux, proc, wait_until};
+
+mod crash;
+mod offers;
+
+/// Agents in several projects, with splits and companions.
+struct Fleet {
+    home: Home,
+    tmux: Tmux,
+    supervisor: Supervisor,
+    agents: Vec<Member>,
+}
+
+/// One agent and where it stood.
+struct Member {
+    id: String,
+    conversation: String,
+    agent: Fake,
+    place: Place,
+}
+
+/// A window as tmux tells it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Place {
+    session: String,
+    index: String,
+    window: String,
+    layout: String,
+    /// Where its panes work, in order.
+    folders: Vec<String>,
+}
+
+impl Place {
+    #[track_caller]
+    fn of(tmux: &Tmux, pane: &str) -> Place {
+        let told = tmux.format(pane, "#{session_name}\t#{window_index}\t#{window_name}\t#{window_layout}");
+        let words: Vec<&str> = told.split('\t').collect();
+        let folders = tmux.ok(["list-panes", "-t", pane, "-F", "#{pane_current_path}"]);
+        Place {
+            session: words[0].to_owned(),
+            index: words[1].to_owned(),
+            window: words[2].to_owned(),
+            layout: shape(words[3]),
+            folders: folders.lines().map(str::to_owned).collect(),
+        }
+    }
+}
+
+/// A layout without its checksum and the numbers of its panes, which are new in a new server.
+fn shape(layout: &str) -> String {
+    let cells = layout.split_once(',').map_or("", |(_, cells)| cells);
+    let mut shape = String::new();
+    let mut numbers = 0;
+    for word in cells.split_inclusive([',', '{', '}', '[', ']']) {
+        let (text, end) =
+            word.split_at(word.len() - usize::from(!word.ends_with(|c: char| c.is_ascii_digit())));
+        if text.contains('x') {
+            numbers = 0;
+        } else if !text.is_empty() {
+            numbers += 1;
+        }
+        shape += if numbers == 3 { "" } else { text };
+        shape += end;
+    }
+    shape
+}
+
+impl Fleet {
+    /// `projects` sessions; in each a window of two agents and a shell, and one alone at index 7.
+    #[track_caller]
+    fn new(projects: &[&str]) -> Fleet {
+        let home = Home::new();
+        home.hooked("claude");
+        let tmux = Tmux::start(&home);
+        let supervisor = Supervisor::start(&home, &[&tmux]);
+        let mut agents = Vec::new();
+        for project in projects {
+            let root = home.project(project);
+            tmux.session(project, &root, &["sleep", "1000000"]);
+            let first = Fake::claude(&tmux, project, "pair", &root);
+            tmux.ok([
+                "split-window",
+                "-d",
+                "-t",
+                &first.pane.id,
+                "-c",
+                &home.project("notes").to_string_lossy(),
+                "/bin/sh",
+            ]);
+            let second =
+                first.beside(&tmux, "claude", &["--session-id", &crate::support::fake::new_id()]).up(&tmux);
+            tmux.ok(["select-layout", "-t", &first.pane.window, "main-vertical"]);
+            let alone = Fake::claude(&tmux, project, "alone", &root);
+            tmux.ok(["move-window", "-d", "-s", &alone.pane.window, "-t", &format!("{project}:7")]);
+            for agent in [first, second, alone] {
+                agent.prompt(&tmux, "one");
+                agents.push(agent);
+            }
+        }
+        let agents: Vec<Member> = agents
+            .into_iter()
+            .map(|agent| Member {
+                id: agent.adopt(&tmux),
+                conversation: agent.conversation(),
+                place: Place::of(&tmux, &agent.pane.id),
+                agent,
+            })
+            .collect();
+        supervisor.watching(&tmux, agents.len() as u64);
+        let fleet = Fleet { home, tmux, supervisor, agents };
+        fleet.planned();
+        fleet
+    }
+
+    /// Waits until what stands where is on disk as it is now.
+    #[track_caller]
+    fn planned(&self) {
+        let text = || {
+            let folder = std::fs::read_dir(self.home.home().join(".local/state/ait/plans")).ok()?;
+            let path: PathBuf = folder.flatten().next()?.path();
+            serde_json::from_slice::<Value>(&std::fs::read(path).ok()?).ok()
+        };
+        wait_until("the plan", DEADLINE, || {
+            let plan = text()?;
+            let windows = plan["windows"].as_array()?;
+            let known = |member: &Member| {
+                let layout = self.tmux.format(&member.agent.pane.id, "#{window_layout}");
+                let index = self.tmux.format(&member.agent.pane.id, "#{window_index}");
+                windows.iter().any(|window| {
+                    window["layout"] == layout.as_str()
+                        && window["index"].to_string() == index
+                        && window["panes"]
+                            .as_array()
+                            .is_some_and(|panes| panes.iter().any(|p| p["record"] == member.id.as_str()))
+                })
+            };
+            self.agents.iter().all(known).then_some(())
+        });
+        for member in &self.agents {
+            let known = |home: &Home| {
+                let record = home.record(&member.id)?;
+                (record["ait"]["server"].is_object() && record["ait"]["agent"].is_object()).then_some(())
+            };
+            self.home.store_until("the record to be whole", known);
+        }
+    }
+
+    /// Waits until all are live again on another life of the server, and checks that each is where and what it was, once.
+    #[track_caller]
+    fn all_back(&self, old: u32) {
+        self.home.store_until("all to be back", |home| {
+            self.agents.iter().all(|member| is_back(home, &member.id, old)).then_some(())
+        });
+        self.tmux.remember();
+        for member in &self.agents {
+            let record = self.home.record(&member.id).unwrap();
+            let pane = record["pane_id"].as_str().unwrap();
+            self.once(&member.conversation);
+            assert_eq!(record["codeagent_session_id"], member.conversation.as_str());
+            wait_until("its place", DEADLINE, || {
+                (Place::of(&self.tmux, pane) == member.place).then_some(()).or_else(|| {
+                    eprintln!("{:?} is not yet {:?}", Place::of(&self.tmux, pane), member.place);
+                    None
+                })
+            });
+            let back = member.agent.at(Pane {
+                id: pane.to_owned(),
+                pid: u32::try_from(record["pane_pid"].as_u64().unwrap()).unwrap(),
+                window: self.tmux.format(pane, "#{window_id}"),
+                session: self.tmux.format(pane, "#{session_id}"),
+            });
+            back.ready(&self.tmux);
+            assert_eq!(back.turns(), 1, "its conversation goes on");
+        }
+    }
+
+    /// Fails unless exactly one agent of that conversation runs.
+    #[track_caller]
+    fn once(&self, conversation: &str) {
+        assert_eq!(running(&self.home, conversation), 1, "{conversation} runs once");
+    }
+}
+
+/// Whether the record is live in a server other than the one with this pid.
+fn is_back(home: &Home, id: &str, old: u32) -> bool {
+    home.record(id).is_some_and(|record| record["state"] == "live" && record["ait"]["server"]["pid"] != old)
+}
+
+/// How many agents of this conversation run.
+fn running(home: &Home, conversation: &str) -> usize {
+    let is_it = |command: &str| {
+        let first = command.split(' ').next().unwrap_or_default();
+        first.rsplit('/').next() == Some("claude") && command.contains(conversation)
+    };
+    home.processes().iter().filter(|process| is_it(&proc::command(process.pid))).count()
+}
+
+/// Writes the user's settings.
+fn settings(home: &Home, text: &str) {
+    let folder = home.home().join(".config/ait");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("config.toml"), text).unwrap();
+}
