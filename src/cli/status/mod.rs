@@ -3,6 +3,7 @@
 //! With a supervisor it is the supervisor's view beside the store; without one the store alone, and it says so. `--watch`
 //! draws anew at each change the supervisor tells of, never by a timer.
 
+mod offer;
 mod overview;
 mod text;
 
@@ -12,9 +13,12 @@ use clap::Args as ClapArgs;
 
 use super::{Exit, Failure, print};
 use crate::client::{self, Client, ClientError, Found};
+use crate::config::{Config, Loaded};
 use crate::process;
 use crate::record::{Liveness, Record, VERSION};
 use crate::store::{self, Origin, Paths, Store, StoreError};
+use crate::supervisor::recovery::Policies;
+use offer::Offers;
 use overview::{Health, Heard, Overview, Shown, Stored};
 
 /// Clears a terminal and goes to its beginning.
@@ -76,7 +80,11 @@ fn watch(args: &Args, paths: &Paths) -> Result<Exit, Failure> {
 fn look(paths: &Paths) -> Result<Overview, Failure> {
     let heard = hear(paths)?;
     let boot = process::boot_id().ok();
-    Ok(Overview::new(stored(paths)?, heard, &|record| alive(record, boot.as_deref())))
+    let policies = Config::load()
+        .ok()
+        .map(|Loaded { config, .. }| Policies { servers: config.recover, agents: config.recover_agents });
+    let offers = Offers { policies, book: Store::open(paths.clone()).book() };
+    Ok(Overview::new(stored(paths)?, heard, &offers, &|record| alive(record, boot.as_deref())))
 }
 
 fn hear(paths: &Paths) -> Result<Heard, Failure> {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
+use super::offer::Offers;
 use crate::api::{Happening, ServerState, ServerStatus, StatusReport, SupervisorStatus};
 use crate::cli::Exit;
 use crate::record::{Liveness, Record, Records, State};
@@ -169,7 +170,12 @@ pub(super) enum Heard {
 
 impl Overview {
     /// Puts the picture together. `alive` looks at the agent of a record; it is asked only where nobody watches.
-    pub(super) fn new(stored: Stored, heard: Heard, alive: &dyn Fn(&Record) -> Liveness) -> Self {
+    pub(super) fn new(
+        stored: Stored,
+        heard: Heard,
+        offers: &Offers,
+        alive: &dyn Fn(&Record) -> Liveness,
+    ) -> Self {
         let (report, no_supervisor, silent) = match heard {
             Heard::Report(report) => (Some(*report), None, false),
             Heard::Nobody { why } => (None, Some(why), false),
@@ -195,7 +201,7 @@ impl Overview {
             trouble.map(|what| Need { record: None, what: format!("the store, to the supervisor: {what}") }),
         );
         needs_you.extend(servers.iter().filter_map(unknown_server));
-        needs_you.extend(records.iter().flat_map(record_needs));
+        needs_you.extend(records.iter().flat_map(|record| record_needs(record, offers)));
         let health = if corrupt {
             Health::StoreCorrupt
         } else if report.is_none() && !silent {
@@ -232,11 +238,12 @@ fn unknown_server(server: &ServerStatus) -> Option<Need> {
     }
 }
 
-fn record_needs(record: &Record) -> Vec<Need> {
+fn record_needs(record: &Record, offers: &Offers) -> Vec<Need> {
     let mut needs = Vec::new();
     let mut need = |what: String| needs.push(Need { record: Some(record.id.to_string()), what });
     if let Some(lost) = record.state.lost() {
-        need(format!("its agent was lost ({}) at {}; the record is kept", lost.cause.word(), lost.at));
+        let offer = offers.words(record).unwrap_or_else(|| "it is on its way".to_owned());
+        need(format!("its agent was lost ({}) at {}; {offer}", lost.cause.word(), lost.at));
     } else if matches!(record.state, State::Frozen { .. }) && !record.restore.last_error.is_empty() {
         let reason = record.restore.last_error.split_once(':').map_or("", |(_, reason)| reason);
         need(format!("its last restore failed: {reason}"));
