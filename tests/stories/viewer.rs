@@ -100,6 +100,22 @@ fn shows(tmux: &Tmux, pane: &str, text: &str) -> String {
     })
 }
 
+/// Met: the reader of keys never came back from a terminal that had hung up, and the viewer of a closed pane burnt a core for ever.
+#[test]
+fn a_viewer_whose_terminal_goes_ends_with_it() {
+    let home = Home::new();
+    let tmux = Tmux::start(&home);
+    for round in 0..8 {
+        let frozen = Frozen::new(&tmux, &format!("gone-{round}"));
+        if round % 2 == 0 {
+            // a key that is half read when it happens
+            frozen.keys(&tmux, &["Escape"]);
+        }
+        tmux.ok(["kill-pane", "-t", &frozen.agent.pane.id]);
+        assert!(frozen.viewer.dies(DEADLINE), "round {round}: the viewer outlived its pane");
+    }
+}
+
 #[test]
 fn it_stands_in_shows_searches_copies_and_closes() {
     let home = Home::new();
