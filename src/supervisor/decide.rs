@@ -52,7 +52,7 @@ impl Supervisor {
                 continue;
             }
             let Some(epoch) = &record.ait.server else { continue };
-            if record.location != Location::Gone {
+            if record.location != Location::Gone || is_on_its_way(record) {
                 wanted.insert(epoch.process());
             }
             if let Some(lease) = record.lease.as_ref().filter(|lease| !lease.owner.started.is_empty()) {
@@ -107,11 +107,14 @@ impl Supervisor {
     /// Attaches to the servers that hold a record's pane, and leaves the others.
     pub(super) fn attach(&mut self, now: Now) {
         let mut wanted: BTreeMap<PathBuf, Vec<ProcessId>> = BTreeMap::new();
+        let mut sought: BTreeSet<PathBuf> = BTreeSet::new();
         for record in self.records() {
-            if record.location == Location::Gone || self.life(record) != Life::On {
-                continue;
+            let Some(epoch) = &record.ait.server else { continue };
+            // a restore may have gone to whatever server listens there now
+            if let State::Restoring { .. } = record.state {
+                sought.insert(PathBuf::from(&epoch.socket));
             }
-            if let Some(epoch) = &record.ait.server {
+            if self.life(record) == Life::On && (record.location != Location::Gone || is_on_its_way(record)) {
                 wanted.entry(PathBuf::from(&epoch.socket)).or_default().push(epoch.process());
             }
         }
@@ -166,7 +169,8 @@ impl Supervisor {
                 lives.iter().all(|life| left.wanted.contains(life))
                     && !(left.empty.is_some() && dying.iter().any(|id| !left.dying.contains(id)))
             });
-            let want = !lives.is_empty() && !left;
+            let sought = sought.contains(socket);
+            let want = sought || !lives.is_empty() && !left;
             match &server.link {
                 Link::Down if want => {}
                 Link::Paused { until } if want && now.mono >= *until => {}
@@ -176,7 +180,7 @@ impl Supervisor {
                     continue;
                 }
                 Link::Up(up)
-                    if (!busy && !lives.contains(&up.identity.process))
+                    if (!busy && !sought && !lives.contains(&up.identity.process))
                         || up.empty.is_some_and(|since| since.is_zero() || now.mono >= since + LAST_ENDS) =>
                 {
                     // what was ordered last is to be carried out before the client goes
@@ -656,4 +660,12 @@ fn enrichment(record: &Record, found: &Examined, boot_id: &str) -> Ours {
         ours.cwd = found.cwd.as_ref().map(|cwd| cwd.to_string_lossy().into_owned());
     }
     ours
+}
+
+/// Whether an operation on it is under way, or was cut short.
+fn is_on_its_way(record: &Record) -> bool {
+    match &record.state {
+        State::Freezing | State::Restoring { .. } | State::Aborting { .. } => true,
+        State::Live | State::Frozen { .. } => false,
+    }
 }

@@ -28,6 +28,9 @@ impl Supervisor {
         if (life == Life::Ending || life == Life::Unnamed) && attempt.is_none() {
             return None;
         }
+        if record.state.name() == StateName::Restoring && attempt.is_none() && !self.is_sought(record) {
+            return None;
+        }
         let sight = attempt.map_or_else(|| self.sight(record), PaneSight::There);
         let outcome = {
             let alive = |process: &ProcessId| match self.watched.get(process) {
@@ -119,6 +122,16 @@ impl Supervisor {
         let key = (pane, record.id, row.pid.unwrap_or_default());
         if up.respawned.insert(key) {
             self.ask(now, &socket, Ask::UnstampFrozen { pane, record: record.id });
+        }
+    }
+
+    /// Whether the socket of a record was looked at whole: a server on it is listed, or nobody listens there.
+    fn is_sought(&self, record: &Record) -> bool {
+        let Some(epoch) = &record.ait.server else { return true };
+        let Some(server) = self.servers.get(Path::new(&epoch.socket)) else { return false };
+        match server.up() {
+            Some(up) => is_current(up),
+            None => server.refused || server.present == Some(false),
         }
     }
 
