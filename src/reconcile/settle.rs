@@ -119,7 +119,7 @@ pub fn settle(record: &Record, sight: &PaneSight, facts: &Facts<'_>, ack_grace: 
     };
     match (&record.state, pane) {
         (State::Live, _) | (State::Frozen { .. }, None) => Settle::Rest,
-        (State::Freezing, None) => Settle::Commit(Location::Gone),
+        (State::Freezing, None) => settle_unseated(record, facts),
         (State::Freezing, Some(pane)) => settle_freezing(record, pane, facts),
         (State::Frozen { .. }, Some(pane)) if pane.stamped && pane.dead => Settle::Respawn(pane.id),
         (State::Frozen { .. }, Some(_)) => Settle::Rest,
@@ -133,6 +133,16 @@ pub fn settle(record: &Record, sight: &PaneSight, facts: &Facts<'_>, ack_grace: 
         (State::Aborting { .. }, None) => Settle::StandInBack(Location::Gone),
         (State::Aborting { .. }, Some(pane)) if pane.is_viewer() => Settle::StandInBack(pane.location()),
         (State::Aborting { .. }, Some(pane)) => Settle::Respawn(pane.id),
+    }
+}
+
+/// An agent can outlive its pane and its server. One that runs is not frozen.
+fn settle_unseated(record: &Record, facts: &Facts<'_>) -> Settle {
+    let long = waited(record, facts) > facts.grace.saturating_mul(2);
+    match (agent_liveness(record, facts), record.location.pane_id()) {
+        (Liveness::Alive, Some(pane)) => Settle::AbortFreeze(pane),
+        (Liveness::Unknown, Some(_)) if !long => Settle::Wait("agent_unknown"),
+        (Liveness::Alive | Liveness::Unknown | Liveness::Gone, _) => Settle::Commit(Location::Gone),
     }
 }
 
@@ -263,7 +273,7 @@ mod tests {
     #[test]
     fn an_epoch_that_is_over_has_no_panes() {
         let stale = there(pane(41));
-        assert_eq!(run(&sample(StateName::Freezing), &stale, &[7]), Settle::Commit(Location::Gone));
+        assert_eq!(run(&sample(StateName::Freezing), &stale, &[7, 41]), Settle::Commit(Location::Gone));
         assert_eq!(run(&sample(StateName::Frozen), &stale, &[7]), Settle::Rest);
         assert_eq!(run(&sample(StateName::Aborting), &stale, &[7]), Settle::StandInBack(Location::Gone));
         let mut other_boot = sample(StateName::Freezing);
@@ -275,7 +285,8 @@ mod tests {
     #[test]
     fn freezing() {
         let record = sample(StateName::Freezing);
-        assert_eq!(run(&record, &GONE, &[]), Settle::Commit(Location::Gone));
+        assert_eq!(run(&record, &GONE, &[41]), Settle::Commit(Location::Gone));
+        assert_eq!(run(&record, &GONE, &[]), Settle::AbortFreeze(PaneId(1)), "it outlived its pane");
         let ready = Pane { stamped: true, ready: true, ..pane(50) };
         assert_eq!(run(&record, &there(ready.clone()), &[]), Settle::Commit(ready.location()));
         let died_ready = Pane { dead: true, ..ready };

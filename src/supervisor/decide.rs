@@ -33,9 +33,13 @@ impl Supervisor {
     pub(super) fn meet_servers(&mut self) {
         let sockets: BTreeSet<PathBuf> = self
             .records()
-            .filter_map(|record| record.ait.server.as_ref())
-            .filter(|epoch| epoch.boot_id.is_empty() || epoch.boot_id == self.start.boot_id)
-            .map(|epoch| PathBuf::from(&epoch.socket))
+            .filter_map(|record| Some((record, record.ait.server.as_ref()?)))
+            .filter(|(record, epoch)| {
+                // a restore of an earlier boot may have gone to a server of this one
+                let sought = matches!(record.state, State::Restoring { .. });
+                sought || epoch.boot_id.is_empty() || epoch.boot_id == self.start.boot_id
+            })
+            .map(|(_, epoch)| PathBuf::from(&epoch.socket))
             .collect();
         for socket in sockets {
             self.servers.entry(socket).or_default();

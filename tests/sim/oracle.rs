@@ -503,6 +503,7 @@ impl Sim {
             let here = pane.stamp.parse::<RecordId>().is_ok_and(|id| {
                 let line = self.disk.archive.iter().rev().find(|line| line.record.id == id);
                 records.get(id).is_none()
+                    && !self.crewed
                     && line.is_some_and(|line| self.server_of(&line.record) == Some(server))
             });
             ours && here && self.reachable(server)
@@ -529,6 +530,9 @@ impl Sim {
         for id in live {
             let good = match records.get(id).map(|record| &record.state) {
                 Some(State::Live) => true,
+                // a coordinator had begun before, or went on in those seconds
+                Some(State::Frozen { lost: None }) if self.crewed => true,
+                None if self.crewed => true,
                 Some(state) => state.lost().is_some_and(|lost| {
                     // one that was killed in those seconds was killed
                     matches!(lost.cause, LossCause::Reboot | LossCause::AgentCrashed)

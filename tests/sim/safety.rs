@@ -280,13 +280,14 @@ impl Sim {
 
     fn check_stand_in(&mut self, record: &Record, server: Option<usize>) {
         let id = record.id;
-        let (Some(server), Location::Pane { pane, process }) = (server, &record.location) else { return };
+        let (Some(server), Location::Pane { pane, .. }) = (server, &record.location) else { return };
         // one that was closed, by `q` or with its window, leaves its record frozen
         let Some(there) = self.servers[server].panes.get(&pane.0).cloned() else { return };
         let what = self.pane_process(&there).map(|process| process.what);
         let stamped = there.frozen == id.to_string();
         let good = match what {
-            Some(What::Viewer) => stamped && there.process.pid == process.pid,
+            // one that was put back after a crash of it keeps the place, not the process
+            Some(What::Viewer) => stamped,
             // given to something else by its user
             Some(What::Stranger | What::Shell | What::Tool) => true,
             Some(_) => false,
@@ -300,6 +301,10 @@ impl Sim {
 
     /// A stand-in belongs to a frozen record that knows of it.
     fn check_stand_ins(&mut self, server: usize, records: &Records) {
+        // a record that lost its server to an earlier script does not know where its stand-in is
+        if self.oracle.stripped {
+            return;
+        }
         for (pane, there) in self.servers[server].panes.clone() {
             let Ok(id) = there.frozen.parse::<RecordId>() else { continue };
             let viewer = self.pane_process(&there).is_some_and(|process| process.what == What::Viewer);

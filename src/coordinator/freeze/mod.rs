@@ -121,6 +121,8 @@ enum Stage {
     Capturing(Target),
     /// Waits for `freeze-begin`.
     Beginning(Target),
+    /// Waits for the record as it is under the lease.
+    Holding(Held),
     /// Waits for the stamp.
     Stamping(Held),
     /// Waits for the listing that says what became of a pane that took no stamp.
@@ -361,9 +363,7 @@ impl Freeze {
     fn begun(&mut self, now: Duration, target: Target, applied: Applied) {
         match applied {
             Applied::Done(record::Outcome::Freezing(nonce)) => {
-                let (pane, pid) = (target.pane, target.process.pid);
-                let stamp = PaneAct { pane, pid: Some(pid), deed: Deed::StampFrozen };
-                self.go(Stage::Stamping(Held { target, nonce }), Act::Pane(stamp));
+                self.go(Stage::Holding(Held { target, nonce }), Act::Read);
             }
             Applied::Done(other) => {
                 self.finish(Outcome::new(End::Failed, "store_failed", format!("{other:?}")));
@@ -380,6 +380,25 @@ impl Freeze {
     }
 
     // -- the agent lives: it can be taken back
+
+    /// What was looked at before the lease was may be a life of the agent that is over: one that came back elsewhere meanwhile
+    /// is left alone.
+    fn held(&mut self, held: Held, record: Option<Box<Record>>) {
+        let same = record.is_some_and(|record| {
+            let target = &held.target;
+            let agent = record.agent_process().is_some_and(|agent| is_one(&agent, &target.agent));
+            let place = record.location.process().is_some_and(|own| is_one(own, &target.process));
+            agent && place && record.location.pane_id() == Some(target.pane)
+        });
+        if same {
+            let (pane, pid) = (held.target.pane, held.target.process.pid);
+            let stamp = PaneAct { pane, pid: Some(pid), deed: Deed::StampFrozen };
+            return self.go(Stage::Stamping(held), Act::Pane(stamp));
+        }
+        let outcome = failed("changed", "its agent is another one by now");
+        let abort = Verb::FreezeAbort { nonce: held.nonce };
+        self.go(Stage::Aborting { held, outcome }, Act::Apply(Box::new(abort)));
+    }
 
     fn stamped(&mut self, held: Held, acted: Acted) {
         if self.stop {
@@ -616,8 +635,10 @@ impl Coordinator for Freeze {
                 return;
             }
             Heard::NoStore(why) => {
-                return if matches!(self.stage, Stage::Reading) {
-                    self.finish(Outcome::new(End::Failed, "store_failed", why));
+                return match std::mem::replace(&mut self.stage, Stage::Over) {
+                    Stage::Reading => self.finish(Outcome::new(End::Failed, "store_failed", why)),
+                    Stage::Holding(held) => self.held(held, None),
+                    other => self.stage = other,
                 };
             }
             Heard::Record(_)
@@ -644,6 +665,7 @@ impl Coordinator for Freeze {
             (Stage::Noting(target), Heard::Applied(_)) => self.capture(target),
             (Stage::Capturing(target), Heard::Captured(captured)) => self.captured(target, captured),
             (Stage::Beginning(target), Heard::Applied(applied)) => self.begun(now, target, applied),
+            (Stage::Holding(held), Heard::Record(record)) => self.held(held, record),
             (Stage::Stamping(held), Heard::Acted(acted)) => self.stamped(held, acted),
             (Stage::Missing { held, outcome }, Heard::Server(server)) => self.missed(held, outcome, server),
             (Stage::Rechecking(held), Heard::Sight(sight)) => self.rechecked(held, &sight),
@@ -677,6 +699,11 @@ impl Coordinator for Freeze {
 }
 
 /// The same process, as far as both say.
+fn is_one(one: &ProcessId, other: &ProcessId) -> bool {
+    one.pid == other.pid && agree(one, other)
+}
+
+/// The same start, as far as both say.
 fn agree(one: &ProcessId, other: &ProcessId) -> bool {
     one.started.is_empty() || other.started.is_empty() || one.started == other.started
 }
