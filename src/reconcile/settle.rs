@@ -128,7 +128,7 @@ pub fn settle(record: &Record, sight: &PaneSight, facts: &Facts<'_>, ack_grace: 
             Settle::AbortRestore { error, then: Back::At(Location::Gone) }
         }
         (State::Restoring { launch, .. }, Some(pane)) => {
-            settle_restoring(record, *launch, pane, waited(record, facts) >= ack_grace)
+            settle_restoring(record, *launch, pane, waited(record, facts) >= ack_grace, facts)
         }
         (State::Aborting { .. }, None) => Settle::StandInBack(Location::Gone),
         (State::Aborting { .. }, Some(pane)) if pane.is_viewer() => Settle::StandInBack(pane.location()),
@@ -174,7 +174,13 @@ fn settle_freezing(record: &Record, pane: &Pane, facts: &Facts<'_>) -> Settle {
     }
 }
 
-fn settle_restoring(record: &Record, launch: Option<i32>, pane: &Pane, ack_is_due: bool) -> Settle {
+fn settle_restoring(
+    record: &Record,
+    launch: Option<i32>,
+    pane: &Pane,
+    ack_is_due: bool,
+    facts: &Facts<'_>,
+) -> Settle {
     if says_why(record) {
         return Settle::AbortRestore { error: "", then: back_in(pane) };
     }
@@ -190,6 +196,10 @@ fn settle_restoring(record: &Record, launch: Option<i32>, pane: &Pane, ack_is_du
         return Settle::Launched { at: pane.location(), server: pane.elsewhere.clone() };
     }
     let launched = record.location.process().filter(|own| launch == Some(own.pid));
+    // tmux has not heard of its end yet
+    if launched.is_some_and(|own| is_same(own, &pane.process) && (facts.alive)(own) == Liveness::Gone) {
+        return Settle::AbortRestore { error: "agent_exited", then: Back::Respawn(pane.id) };
+    }
     match (launched.is_some_and(|own| is_same(own, &pane.process)), ack_is_due) {
         (true, true) => Settle::Confirm(pane.location()),
         (true, false) => Settle::Wait("acknowledgement"),
@@ -350,6 +360,8 @@ mod tests {
             Settle::AbortRestore { error: "not_launched", then: at }
         );
         assert_eq!(run(&record, &there(pane(41)), &[]), Settle::Confirm(pane(41).location()));
+        let exited = Settle::AbortRestore { error: "agent_exited", then: respawn.clone() };
+        assert_eq!(run(&record, &there(pane(41)), &[41]), exited, "tmux does not say so yet");
         let early = World { now: 119, ..World::new(&[5]) };
         // The lease of the sample is of second 100; free at once only for another reason: grace 0.
         let early = early.with(|facts| settle(&record, &there(pane(41)), &Facts { grace: 0, ..*facts }, 20));

@@ -63,7 +63,8 @@ impl Supervisor {
                 wanted.insert(lease.owner.clone());
             }
             // a freeze that was cut short is taken back while its agent lives
-            if let (State::Live | State::Freezing, Some(agent)) = (&record.state, record.agent_process())
+            if let (State::Live | State::Freezing | State::Restoring { .. }, Some(agent)) =
+                (&record.state, record.agent_process())
                 && !agent.started.is_empty()
             {
                 wanted.insert(agent);
@@ -112,10 +113,16 @@ impl Supervisor {
     pub(super) fn attach(&mut self, now: Now) {
         let mut wanted: BTreeMap<PathBuf, Vec<ProcessId>> = BTreeMap::new();
         let mut sought: BTreeSet<PathBuf> = BTreeSet::new();
+        // a server of this boot can look like one of an earlier boot: who is lost with that one is lost first
+        let past = self
+            .records()
+            .any(|record| record.state.name() == StateName::Live && self.life(record) == Life::PastBoot);
         for record in self.records() {
             let Some(epoch) = &record.ait.server else { continue };
             // a restore may have gone to whatever server listens there now
-            if let State::Restoring { .. } = record.state {
+            if let State::Restoring { .. } = record.state
+                && !past
+            {
                 sought.insert(PathBuf::from(&epoch.socket));
             }
             if self.life(record) == Life::On && (record.location != Location::Gone || is_on_its_way(record)) {

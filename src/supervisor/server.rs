@@ -121,6 +121,10 @@ pub(super) struct Up {
     pub(super) claimed: BTreeSet<(PaneId, RecordId)>,
     /// Stand-ins that were ordered back, each once per death: the pane, the record and the process that died.
     pub(super) respawned: BTreeSet<(PaneId, RecordId, i32)>,
+    /// When a stand-in was last ordered into a pane, so that one on its way up is not ended by the next.
+    pub(super) stood: BTreeMap<(PaneId, RecordId), Duration>,
+    /// Stamps of stand-ins that were ordered off panes whose agent runs, once each: the pane, the record and the process.
+    pub(super) unfrozen: BTreeSet<(PaneId, RecordId, i32)>,
     /// The restores that were cut short for whose sake the server was listed anew, by the lease's token.
     pub(super) relisted: BTreeSet<(RecordId, Nonce)>,
     /// Dead panes that stay, because the user keeps them or the server would not close them.
@@ -315,6 +319,8 @@ impl Up {
             closing: None,
             claimed: BTreeSet::new(),
             respawned: BTreeSet::new(),
+            stood: BTreeMap::new(),
+            unfrozen: BTreeSet::new(),
             relisted: BTreeSet::new(),
             left: BTreeSet::new(),
             taking_back: false,

@@ -14,6 +14,8 @@ use crate::record::{
 
 /// How long a restored agent has for its acknowledgement, in seconds.
 const ACK_GRACE: u64 = 20;
+/// How long a stand-in has until it has drawn.
+const COMES_UP: Duration = Duration::from_secs(10);
 /// The pause before an operation that is waited for is looked at again.
 const AGAIN: Duration = Duration::from_secs(2);
 
@@ -80,8 +82,11 @@ impl Supervisor {
                 }
                 (Verb::FreezeAbort { nonce }, "unfrozen")
             }
-            // a respawn is told late: what was started a moment ago must be seen before its restore is undone
-            (Settle::AbortRestore { .. }, Some(nonce)) if self.relist(now, record, nonce) => {
+            // a respawn is told late: what was started a moment ago must be seen before its restore is undone or
+            // taken for good
+            (Settle::AbortRestore { .. } | Settle::Confirm(_), Some(nonce))
+                if self.relist(now, record, nonce) =>
+            {
                 self.look_again(now);
                 return None;
             }
@@ -120,7 +125,7 @@ impl Supervisor {
         let id = record.id.to_string();
         let Some(row) = up.world.pane(pane).filter(|row| row.frozen == id && !row.dead) else { return };
         let key = (pane, record.id, row.pid.unwrap_or_default());
-        if up.respawned.insert(key) {
+        if up.unfrozen.insert(key) {
             self.ask(now, &socket, Ask::UnstampFrozen { pane, record: record.id });
         }
     }
@@ -239,7 +244,13 @@ impl Supervisor {
             return;
         };
         let Some(key) = respawn_key(up, pane, record.id) else { return };
+        let place = (pane, record.id);
+        let runs = up.world.pane(pane).is_some_and(|row| !row.dead);
+        if runs && up.stood.get(&place).is_some_and(|at| now.mono < *at + COMES_UP) {
+            return self.look_again(now);
+        }
         if up.respawned.insert(key) {
+            up.stood.insert(place, now.mono);
             self.ask(now, Path::new(&socket), Ask::RespawnStandin { pane, record: record.id });
         }
     }

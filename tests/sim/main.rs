@@ -1,7 +1,8 @@
 //! The simulation: the real supervisor and the real record verbs in a world of fakes (kernel, disk, tmux servers, clocks,
 //! users, scripts) under seeded dice, with an oracle after every step. Pure: no process, no file, no clock.
 //!
-//! `AIT_SIM_SEEDS` says how many seeds (20,000 by default); a seed that breaks a rule prints the line that replays it.
+//! Two casts: the supervisor alone with its servers and agents (20,000 seeds), and with coordinators that freeze, bring back
+//! and drop agents (2,000 seeds, 20,000 with `AIT_TEST_FULL=1`). `AIT_SIM_SEEDS` says how many seeds of each; a seed that breaks a rule prints the line that replays it.
 
 mod actors;
 mod agents;
@@ -74,6 +75,12 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|text| text.parse().ok())
 }
 
+/// Everything is to be run: `AIT_TEST_FULL=1`.
+#[expect(clippy::disallowed_methods, reason = "whoever runs it says how much")]
+fn full() -> bool {
+    std::env::var("AIT_TEST_FULL").is_ok_and(|text| text == "1")
+}
+
 #[test]
 fn no_seed_breaks_a_rule() {
     play(Cast::Watch);
@@ -85,7 +92,7 @@ fn no_seed_with_coordinators_breaks_a_rule() {
 }
 
 fn play(cast: Cast) {
-    let usual = if cast == Cast::Watch { 20_000 } else { 20 };
+    let usual = if cast == Cast::Watch || full() { 20_000 } else { 2_000 };
     let seeds = number("AIT_SIM_SEEDS").unwrap_or(usual);
     let first = number("AIT_SIM_FIRST").unwrap_or(0);
     let (next, steps) = (AtomicU64::new(first), AtomicU64::new(0));

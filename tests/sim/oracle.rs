@@ -536,6 +536,8 @@ impl Sim {
                 Some(state) => state.lost().is_some_and(|lost| {
                     // one that was killed in those seconds was killed
                     matches!(lost.cause, LossCause::Reboot | LossCause::AgentCrashed)
+                        // a server that was killed in those seconds crashed
+                        || (self.crewed && lost.cause == LossCause::ServerCrashed)
                 }),
                 // one that failed by itself in those seconds did
                 None => self.disk.archive.iter().rev().any(|line| line.record.id == id && !line.provisional),

@@ -123,6 +123,8 @@ enum Stage {
     Beginning(Target),
     /// Waits for the record as it is under the lease.
     Holding(Held),
+    /// Waits for the capture that nobody else can take away.
+    Recapturing(Held),
     /// Waits for the stamp.
     Stamping(Held),
     /// Waits for the listing that says what became of a pane that took no stamp.
@@ -391,13 +393,18 @@ impl Freeze {
             agent && place && record.location.pane_id() == Some(target.pane)
         });
         if same {
-            let (pane, pid) = (held.target.pane, held.target.process.pid);
-            let stamp = PaneAct { pane, pid: Some(pid), deed: Deed::StampFrozen };
-            return self.go(Stage::Stamping(held), Act::Pane(stamp));
+            // another freeze that was taken back meanwhile took the captures with it
+            return self.go(Stage::Recapturing(held), Act::Capture);
         }
         let outcome = failed("changed", "its agent is another one by now");
         let abort = Verb::FreezeAbort { nonce: held.nonce };
         self.go(Stage::Aborting { held, outcome }, Act::Apply(Box::new(abort)));
+    }
+
+    fn stamp(&mut self, held: Held) {
+        let (pane, pid) = (held.target.pane, held.target.process.pid);
+        let stamp = PaneAct { pane, pid: Some(pid), deed: Deed::StampFrozen };
+        self.go(Stage::Stamping(held), Act::Pane(stamp));
     }
 
     fn stamped(&mut self, held: Held, acted: Acted) {
@@ -666,6 +673,8 @@ impl Coordinator for Freeze {
             (Stage::Capturing(target), Heard::Captured(captured)) => self.captured(target, captured),
             (Stage::Beginning(target), Heard::Applied(applied)) => self.begun(now, target, applied),
             (Stage::Holding(held), Heard::Record(record)) => self.held(held, record),
+            // where it fails there is the one before
+            (Stage::Recapturing(held), Heard::Captured(_)) => self.stamp(held),
             (Stage::Stamping(held), Heard::Acted(acted)) => self.stamped(held, acted),
             (Stage::Missing { held, outcome }, Heard::Server(server)) => self.missed(held, outcome, server),
             (Stage::Rechecking(held), Heard::Sight(sight)) => self.rechecked(held, &sight),
