@@ -156,7 +156,12 @@ fn settle_freezing(record: &Record, pane: &Pane, facts: &Facts<'_>) -> Settle {
     let same = record.location.process().is_some_and(|own| is_same(own, &pane.process));
     // the coordinator went between `freeze-begin` and the stamp, and then the agent did
     if pane.dead && record.location.pane_id() == Some(pane.id) {
-        return Settle::StampFrozen(pane.id);
+        // one that never carried the record's own stamp takes no other: nothing waits for ever
+        return if waited(record, facts) <= facts.grace.saturating_mul(2) {
+            Settle::StampFrozen(pane.id)
+        } else {
+            Settle::Commit(Location::Gone)
+        };
     }
     if same && !pane.dead && agent_liveness(record, facts) == Liveness::Alive {
         return Settle::AbortFreeze(pane.id);
@@ -324,6 +329,8 @@ mod tests {
             "nothing waits for ever"
         );
         assert_eq!(settled(pane(99)), Settle::Commit(Location::Gone), "a stranger's pane");
+        let unstamped = Pane { dead: true, ..pane(41) };
+        assert_eq!(settled(unstamped), Settle::Commit(Location::Gone), "it takes no stamp");
         assert_eq!(settled(pane(41)), Settle::AbortFreeze(PaneId(1)), "its shell");
     }
 

@@ -162,7 +162,7 @@ fn replay(cast: Cast) {
 /// The oracle bites: every deliberate bug breaks the rule it is made for.
 #[test]
 fn every_mutant_is_caught() {
-    const SEEDS: u64 = 500;
+    const SEEDS: u64 = 1_500;
     let next = AtomicU64::new(0);
     let threads = std::thread::available_parallelism().map_or(2, |n| n.get());
     let missed: Vec<String> = std::thread::scope(|scope| {

@@ -168,7 +168,7 @@ impl Mutant {
             Self::LaunchesTwice | Self::SeesNoSurvivor => &["one agent a conversation"],
             Self::TrustsAnyHook | Self::DeletesUnverified => &["captures stay until verified"],
             Self::StealsLeases => &["leases are kept"],
-            Self::KeepsLeases => &["no lease for ever", "all is settled"],
+            Self::KeepsLeases => &["no lease for ever", "all is settled", "sleeps"],
         }
     }
 }
