@@ -50,6 +50,9 @@ fn hear_all(provider: &str, event: &str) {
             let why = format!("ignored: it is run by {}", other.name());
             return log::line(&paths, provider, event, &why);
         }
+        Speaker::Prints => {
+            return log::line(&paths, provider, event, "ignored: it prints one answer and leaves");
+        }
         Speaker::Nested { below } => {
             let why = format!("ignored: its agent runs below another one (pid {below})");
             return log::line(&paths, provider, event, &why);
@@ -62,7 +65,8 @@ fn hear_all(provider: &str, event: &str) {
 
 fn report(provider: Provider, event: &str, payload: &Value, line: Line, system: &System) -> Report {
     let catalog = Catalog::default();
-    let meaning = catalog.hook_meaning(provider.name(), event, payload);
+    let mut meaning = catalog.hook_meaning(provider.name(), event, payload);
+    meaning.prompt_id = meaning.prompt_id.filter(|id| payload::is_id(id));
     let fits = |id: &&str| payload::is_id(id) && catalog.fits(provider.name(), id);
     let session_id = meaning.session_id.as_deref().filter(fits).unwrap_or_default();
     let transcript =
@@ -89,6 +93,9 @@ fn report(provider: Provider, event: &str, payload: &Value, line: Line, system: 
             event: event.to_owned(),
             at,
             background: meaning.background,
+            open: meaning.prompt_id.iter().filter(|_| PROMPTS.contains(&event)).cloned().collect(),
+            // a reminder that it has been waiting is of no prompt in particular
+            prompt: meaning.prompt_id.filter(|_| event != "Notification" || state != TurnState::Waiting),
         }),
         newborn: None,
     }

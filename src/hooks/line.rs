@@ -4,7 +4,7 @@
 //! agent starts by its tools has the same hooks. A wrapper of the same provider (`node codex` above `codex`) is the agent
 //! itself.
 
-use crate::lifecycle::behind::recognised;
+use crate::lifecycle::behind::{prints, recognised};
 use crate::process::{self, Facts};
 use crate::provider::Provider;
 use crate::record::ProcessId;
@@ -24,6 +24,8 @@ pub(super) enum Speaker {
     },
     /// The nearest agent is of another provider.
     Other(Provider),
+    /// The provider's program, which prints one answer and leaves: a tool, whoever started it.
+    Prints,
     /// No agent of that provider, in a pane: its shared background server, or somebody's own call.
     Nobody,
     /// Not in tmux at all.
@@ -45,16 +47,20 @@ pub(super) fn speaker(provider: Provider) -> Speaker {
     if !in_tmux {
         return Speaker::Elsewhere;
     }
-    let known: Vec<Option<Provider>> = above.iter().map(recognised).collect();
-    judge(provider, &above, &known)
+    judge(provider, &above)
 }
 
-fn judge(provider: Provider, above: &[Facts], known: &[Option<Provider>]) -> Speaker {
+fn judge(provider: Provider, above: &[Facts]) -> Speaker {
+    let known: Vec<Option<Provider>> =
+        above.iter().map(|facts| recognised(facts).or_else(|| prints(facts))).collect();
     let Some(nearest) = known.iter().position(Option::is_some) else { return Speaker::Nobody };
     if let Some(other) = known[nearest]
         && other != provider
     {
         return Speaker::Other(other);
+    }
+    if prints(&above[nearest]).is_some() {
+        return Speaker::Prints;
     }
     let mut outermost = nearest;
     while known.get(outermost + 1) == Some(&Some(provider))
@@ -115,14 +121,14 @@ mod tests {
     }
 
     fn heard(provider: Provider, above: &[Facts]) -> String {
-        let known: Vec<Option<Provider>> = above.iter().map(recognised).collect();
-        match judge(provider, above, &known) {
+        match judge(provider, above) {
             Speaker::Agent(line) => {
                 let pids: Vec<i32> = line.processes.iter().map(|id| id.pid).collect();
                 format!("{pids:?} {}", line.agent.pid)
             }
             Speaker::Nested { below } => format!("nested {below}"),
             Speaker::Other(other) => other.name().to_owned(),
+            Speaker::Prints => "prints".to_owned(),
             Speaker::Nobody => "nobody".to_owned(),
             Speaker::Elsewhere => "elsewhere".to_owned(),
         }
@@ -135,8 +141,12 @@ mod tests {
         let shell = process(1, 1, &["-bash"]);
         assert_eq!(heard(Provider::Claude, &[sh(9), claude(5, 5), shell.clone()]), "[5, 1] 5");
         assert_eq!(heard(Provider::Claude, &[sh(9), claude(5, 5)]), "[5] 5");
-        let tool = process(7, 7, &["bash", "-c", "claude -p x"]);
-        let inner = process(8, 7, &["claude", "-p", "x"]);
+        let printing = process(8, 7, &["claude", "-p", "x"]);
+        let tool = process(7, 7, &["bash", "-c", "claude x"]);
+        assert_eq!(heard(Provider::Claude, &[sh(9), printing.clone(), shell.clone()]), "prints");
+        assert_eq!(heard(Provider::Claude, &[sh(9), printing.clone(), tool.clone(), claude(5, 5)]), "prints");
+        assert_eq!(heard(Provider::Claude, &[sh(9), printing, claude(5, 5)]), "prints", "without a shell");
+        let inner = process(8, 7, &["claude", "x"]);
         assert_eq!(heard(Provider::Claude, &[sh(9), inner.clone(), tool, claude(5, 5)]), "nested 5");
         assert_eq!(
             heard(Provider::Claude, &[sh(9), inner, claude(5, 5)]),

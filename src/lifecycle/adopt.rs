@@ -363,17 +363,12 @@ pub async fn mark(
         None => guard,
     };
     let token = Token::random().map_err(|wrong| wrong.to_string())?;
-    let act = guarded::set(guard, option, text, token);
-    let outcome = act.map_err(|wrong| wrong.to_string())?.run(server).await;
-    match outcome.map_err(|wrong| wrong.to_string())? {
-        guarded::Outcome::Done => {}
-        guarded::Outcome::NotMet => return Err("its pane is no longer what it was".to_owned()),
-        guarded::Outcome::Refused(words) => return Err(words.to_str_lossy().into_owned()),
-        guarded::Outcome::Unknown => return Err("tmux gave no answer".to_owned()),
+    // what it prints is proof enough: nothing need be left on the pane
+    let act = guarded::set(guard, option, text, token).map_err(|wrong| wrong.to_string())?.printed();
+    match act.run(server).await.map_err(|wrong| wrong.to_string())? {
+        guarded::Outcome::Done => Ok(()),
+        guarded::Outcome::NotMet => Err("its pane is no longer what it was".to_owned()),
+        guarded::Outcome::Refused(words) => Err(words.to_str_lossy().into_owned()),
+        guarded::Outcome::Unknown => Err("tmux gave no answer".to_owned()),
     }
-    // the proof was read; it has no further use on the pane
-    let pane = pane.to_string();
-    let token = PaneOption::RespawnToken.name();
-    let forgotten = server.run(["set-option", "-p", "-u", "-q", "-t", pane.as_str(), token]).await;
-    forgotten.map(drop).map_err(|wrong| wrong.to_string())
 }

@@ -70,6 +70,11 @@ pub(crate) fn recognised(facts: &Facts) -> Option<Provider> {
     provider::recognise(Program { exe: &exe(facts), argv: &facts.argv })
 }
 
+/// The provider that answers one prompt in this process and leaves, if it does.
+pub(crate) fn prints(facts: &Facts) -> Option<Provider> {
+    provider::prints(Program { exe: &exe(facts), argv: &facts.argv })
+}
+
 fn exe(facts: &Facts) -> Vec<u8> {
     facts.exe.as_deref().map(|exe| exe.as_os_str().as_bytes().to_vec()).unwrap_or_default()
 }

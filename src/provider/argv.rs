@@ -1,6 +1,7 @@
 //! What the arguments of an agent say: the id of its conversation, and what of them may be kept.
 
 use super::Provider;
+use super::spec::{Spec, Takes};
 
 /// Flags that make any of the programs answer and leave.
 const ANSWERS: &[&str] = &["--version", "-v", "-V", "--help", "-h"];
@@ -11,7 +12,39 @@ pub(super) fn is_tool(provider: Provider, arguments: &[Vec<u8>]) -> bool {
         return false;
     };
     let is = |word: &str| word.as_bytes() == first.as_slice();
-    provider.spec().tools.iter().any(|word| is(word)) || ANSWERS.iter().any(|word| is(word))
+    provider.spec().tools.iter().any(|word| is(word))
+        || ANSWERS.iter().any(|word| is(word))
+        || prints(provider, arguments)
+}
+
+/// Whether these arguments (without the program) make it answer one prompt and leave: `claude -p`, `codex exec`.
+pub(super) fn prints(provider: Provider, arguments: &[Vec<u8>]) -> bool {
+    let Spec { once, kept, .. } = provider.spec();
+    let is_once = |word: &[u8]| once.iter().any(|name| name.as_bytes() == word);
+    let mut words = arguments.iter().take_while(|word| word.as_slice() != b"--");
+    // a command stands before every other word that is no option's value
+    let mut command_is_over = false;
+    while let Some(word) = words.next() {
+        if !word.starts_with(b"-") {
+            if !command_is_over && is_once(word) {
+                return true;
+            }
+            command_is_over = true;
+            continue;
+        }
+        if is_once(split_flag(word).map_or(word.as_slice(), |(flag, _)| flag)) {
+            return true;
+        }
+        let option =
+            kept.iter().find(|option| option.names.iter().any(|name| name.as_bytes() == word.as_slice()));
+        match option.map(|option| option.takes) {
+            Some(Takes::One | Takes::Setting) => drop(words.next()),
+            Some(Takes::Nothing) => {}
+            // what follows may be its value
+            Some(Takes::Many) | None => command_is_over |= split_flag(word).is_none(),
+        }
+    }
+    false
 }
 
 /// The id of the conversation an agent runs, when its arguments carry exactly one and it is whole.

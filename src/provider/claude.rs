@@ -15,6 +15,7 @@ pub(super) const SPEC: Spec = Spec {
     packages: &["@anthropic-ai/claude-code"],
     modules: &[],
     tools: &["mcp", "update", "doctor", "config", "install", "setup-token", "plugin", "agents", "auth"],
+    once: &["-p", "--print"],
     ids: Shape::Uuid,
     naming: Naming { flags: &["--session-id", "--resume", "-r"], word: None, forks: &["--fork-session"] },
     launch: Launch { plain: &["claude", OPTIONS], chosen: &["claude", "--session-id", ID, OPTIONS] },

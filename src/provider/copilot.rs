@@ -16,6 +16,7 @@ pub(super) const SPEC: Spec = Spec {
     packages: &["@github/copilot"],
     modules: &[],
     tools: &["mcp", "plugin", "help", "login", "update"],
+    once: &["-p", "--prompt"],
     ids: Shape::Uuid,
     naming: Naming { flags: &["--session-id", "--resume", "-r"], word: None, forks: &[] },
     // the value is optional for the program: only the form with `=` cannot be taken apart

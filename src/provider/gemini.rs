@@ -16,6 +16,7 @@ pub(super) const SPEC: Spec = Spec {
     packages: &["@google/gemini-cli"],
     modules: &[],
     tools: &["mcp", "extensions", "hooks", "skills"],
+    once: &["-p", "--prompt"],
     ids: Shape::Uuid,
     naming: Naming { flags: &["--session-id", "--resume", "-r"], word: None, forks: &[] },
     launch: Launch { plain: &["gemini", OPTIONS], chosen: &["gemini", "--session-id", ID, OPTIONS] },

@@ -16,6 +16,7 @@ pub(super) const SPEC: Spec = Spec {
     packages: &["hermes-agent"],
     modules: &["hermes_cli", "hermes"],
     tools: &["gateway", "cron", "setup", "config", "doctor", "login", "logout", "update", "mcp", "sessions"],
+    once: &["-z", "--oneshot", "-q", "--query"],
     ids: Shape::Stamp,
     naming: Naming { flags: &["--resume", "-r"], word: None, forks: &[] },
     launch: Launch { plain: &["hermes", OPTIONS], chosen: &[] },

@@ -77,11 +77,19 @@ const INTERPRETER_VALUES: &[&str] = &[
 ///
 /// Recognised are the program itself (by the name it was called with, then by its file), a script below an interpreter,
 /// a package below a launcher such as `npx`, and a module after `python -m`. A provider's own tools (`claude mcp`,
-/// `codex app-server`, `--version`) are no agents.
+/// `codex app-server`, `--version`) are no agents, nor is one that prints one answer (see [`prints`]).
 #[must_use]
 pub fn recognise(program: Program<'_>) -> Option<Provider> {
     let (provider, rest) = arguments(program)?;
     (!argv::is_tool(provider, rest)).then_some(provider)
+}
+
+/// The provider whose program answers one prompt in this process and leaves (`claude -p`, `codex exec`): no agent, but it
+/// has an agent's hooks and conversation.
+#[must_use]
+pub fn prints(program: Program<'_>) -> Option<Provider> {
+    let (provider, rest) = arguments(program)?;
+    argv::prints(provider, rest).then_some(provider)
 }
 
 /// The provider whose program this is, agent or tool, and the arguments after the program.
@@ -249,6 +257,11 @@ mod tests {
             ("/usr/bin/node", &["pi"], "pi"),
             ("/usr/bin/python3", &["python3", "/v/bin/aider", "--model", "x"], "aider"),
             ("/usr/bin/goose", &["goose", "session"], "goose"),
+            ("/x/claude", &["claude", "--", "-p"], "claude"),
+            ("/x/claude", &["claude", "explain -p"], "claude"),
+            ("/x/codex", &["codex", "-p", "work", "look at exec"], "codex"),
+            ("/x/codex", &["codex", "resume", "exec"], "codex"),
+            ("/x/codex", &["codex", "--profile", "exec"], "codex"),
         ] {
             assert_eq!(seen(exe, argv), Some(provider), "{argv:?}");
         }
@@ -270,6 +283,12 @@ mod tests {
             ("/usr/bin/python3", &["python3", "-c", "import hermes"]),
             ("/usr/bin/node", &["npm run build", ""]),
             ("/x/claude", &["claude", "mcp", "serve"]),
+            ("/x/claude", &["claude", "-p", "fix it"]),
+            ("/x/claude", &["claude", "--model", "opus", "fix it", "--print"]),
+            ("/x/codex", &["codex", "exec", "fix it"]),
+            ("/x/codex", &["codex", "-m", "o4", "-c", "a=b", "--yolo", "exec", "fix it"]),
+            ("/usr/bin/node", &["node", "/usr/bin/gemini", "--prompt=fix it"]),
+            ("/x/opencode", &["opencode", "run", "fix it"]),
             ("/x/claude", &["claude", "--version"]),
             ("/x/codex", &["codex", "app-server"]),
             ("/usr/bin/node", &["node", "/usr/bin/codex", "mcp-server"]),

@@ -16,6 +16,7 @@ pub(super) const SPEC: Spec = Spec {
     packages: &["@earendil-works/pi-coding-agent", "@mariozechner/pi-coding-agent"],
     modules: &[],
     tools: &["install", "remove", "update", "list", "config"],
+    once: &["-p", "--print"],
     ids: Shape::Uuid,
     naming: Naming { flags: &["--session"], word: None, forks: &["--fork"] },
     launch: Launch { plain: &["pi", OPTIONS], chosen: &[] },

@@ -14,6 +14,7 @@ pub(super) const SPEC: Spec = Spec {
     packages: &["@qwen-code/qwen-code"],
     modules: &[],
     tools: &["mcp", "extensions", "hooks", "skills", "auth"],
+    once: &["-p", "--prompt"],
     ids: Shape::Uuid,
     naming: Naming { flags: &["--session-id", "--resume", "-r"], word: None, forks: &[] },
     launch: Launch { plain: &["qwen", OPTIONS], chosen: &["qwen", "--session-id", ID, OPTIONS] },

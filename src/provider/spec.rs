@@ -24,6 +24,8 @@ pub(super) struct Spec {
     pub(super) modules: &'static [&'static str],
     /// Commands of the program that are tools, not agents: they end by themselves or serve another program.
     pub(super) tools: &'static [&'static str],
+    /// Commands and flags that make it answer one prompt and leave.
+    pub(super) once: &'static [&'static str],
     pub(super) ids: Shape,
     pub(super) naming: Naming,
     /// How a new conversation is started: without an id, and with one where the program takes it.

@@ -39,6 +39,57 @@ pub struct Turn {
     /// Whether work goes on behind a turn that has ended.
     #[serde(default)]
     pub background: bool,
+    /// The prompt the event belongs to, where the provider says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
+    /// Prompts that were submitted and whose turn has not ended, oldest first: the first one is worked on, the others wait.
+    /// In a report: the prompt that was submitted just now.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub open: Vec<String>,
+}
+
+/// Open prompts that are remembered.
+const PROMPTS: usize = 32;
+
+impl Turn {
+    /// The turn after this event, if `before` was the one before it.
+    ///
+    /// A prompt that is typed while a turn runs is submitted at once, and its own turn follows: the end of the first turn is
+    /// not the end. A prompt whose end is never told (it was interrupted) is over when a later one is heard of, or when an end
+    /// names no prompt.
+    #[must_use]
+    pub fn after(mut self, before: Option<&Self>) -> Self {
+        let submitted = std::mem::take(&mut self.open);
+        let mut open = before.map(|before| before.open.clone()).unwrap_or_default();
+        let at = self.prompt.as_ref().and_then(|prompt| open.iter().position(|one| one == prompt));
+        match (self.state, at) {
+            (TurnState::Starting, _) => open.clear(),
+            (TurnState::Waiting, Some(at)) => drop(open.drain(..=at)),
+            (TurnState::Waiting, None) if self.prompt.is_none() => open.clear(),
+            // the end of an earlier one than is known
+            (TurnState::Waiting, None) => {}
+            (TurnState::Working | TurnState::NeedsInput, Some(at)) => drop(open.drain(..at)),
+            (TurnState::Working | TurnState::NeedsInput, None) => {}
+        }
+        for prompt in submitted {
+            if !open.contains(&prompt) {
+                open.push(prompt);
+            }
+        }
+        let surplus = open.len().saturating_sub(PROMPTS);
+        open.drain(..surplus);
+        if self.state == TurnState::Waiting && !open.is_empty() {
+            self.state = TurnState::Working;
+        }
+        self.open = open;
+        self
+    }
+
+    /// Whether prompts wait behind the one that is worked on.
+    #[must_use]
+    pub fn is_queued(&self) -> bool {
+        self.open.len() > 1
+    }
 }
 
 /// How much a report's session id says of which conversation runs.
@@ -189,6 +240,13 @@ impl Report {
         {
             return self.of(record);
         }
+        let given_up = |restore: &OfRestore| {
+            records.get(restore.record).is_some_and(|record| matches!(record.state, State::Frozen { .. }))
+        };
+        if lives && self.restore.as_ref().is_some_and(given_up) {
+            // its conversation has a record, which will bring it back
+            return Settled::Late("its restore was given up");
+        }
         match (&self.newborn, lives) {
             (_, false) => Settled::Late("its agent is gone"),
             (None, true) => Settled::Unknown,
@@ -297,3 +355,6 @@ pub(super) fn is_same(one: &ProcessId, other: &ProcessId) -> bool {
     one.pid == other.pid
         && (one.started.is_empty() || other.started.is_empty() || one.started == other.started)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,12 +1,14 @@
 //! The last turn event of each record, as its agent's hook told it: `<state>/sessions/<record id>/turn.json`, replaced
 //! whole. A fact of the moment: it is not synced, and one that cannot be read is no fact.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use rustix::fs::OFlags;
+use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::io::Errno;
 
 use super::paths::{Paths, make_private};
 use super::{StoreError, file};
@@ -46,14 +48,29 @@ pub fn read(paths: &Paths, record: RecordId) -> Result<Option<Turn>, StoreError>
     Ok(serde_json::from_slice(&text).ok())
 }
 
-/// Replaces the last turn event of a record, making its folder if need be.
+/// How often a writer looks whether another one is done, and how long it waits between.
+const TRIES: (usize, Duration) = (20, Duration::from_millis(5));
+
+/// Tells a turn event of a record, making its folder if need be: what is written is the turn after the one before it. Hooks of
+/// one agent may run side by side; each waits a little for the other.
 ///
 /// # Errors
 /// [`StoreError::Io`].
 pub fn write(paths: &Paths, record: RecordId, turn: &Turn) -> Result<(), StoreError> {
-    make_private(&folder(paths, record))?;
+    let folder = folder(paths, record);
+    make_private(&folder)?;
+    let held = File::open(&folder).map_err(|error| StoreError::io("open", &folder, error))?;
+    for _ in 0..TRIES.0 {
+        match flock(&held, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) => std::thread::sleep(TRIES.1),
+            // a file system without locks: hooks side by side are rare
+            Ok(()) | Err(_) => break,
+        }
+    }
+    let before = read(paths, record)?;
+    let turn = turn.clone().after(before.as_ref());
     let path = path(paths, record);
-    let mut text = serde_json::to_vec(turn).map_err(|e| StoreError::io("print", &path, e.into()))?;
+    let mut text = serde_json::to_vec(&turn).map_err(|e| StoreError::io("print", &path, e.into()))?;
     text.push(b'\n');
     replace(&path, &text, false)
 }
@@ -94,6 +111,8 @@ mod tests {
             event: "PermissionRequest".into(),
             at: Stamp::from_unix(1_800_000_000),
             background: false,
+            prompt: None,
+            open: Vec::new(),
         };
         write(&paths, record, &turn).unwrap();
         assert_eq!(read(&paths, record).unwrap(), Some(turn.clone()));

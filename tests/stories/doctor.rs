@@ -241,3 +241,21 @@ fn the_list_of_what_was_touched_is_whole() {
     assert_eq!(touched["servers"][0]["hidden_session"], false);
     assert_eq!(strip(settings(&tmux)), strip(before));
 }
+
+#[test]
+fn broken_settings_and_hooks_that_are_there_twice_are_found() {
+    let home = Home::new();
+    let config = home.home().join(".config/ait/config.toml");
+    fs::create_dir_all(config.parent().unwrap()).unwrap();
+    fs::write(&config, "recover = \"auto\"\nrecover_agents = 7\n").unwrap();
+    only_wrong(&home, "config.toml:2:");
+    fs::remove_file(&config).unwrap();
+    home.hooked("claude");
+    assert_eq!(wrong(&home), Vec::<String>::new());
+    let path = home.hook_settings("claude");
+    let mut settings: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let group = settings["hooks"]["Stop"][0].clone();
+    settings["hooks"]["Stop"].as_array_mut().unwrap().push(group);
+    fs::write(&path, settings.to_string()).unwrap();
+    only_wrong(&home, "calls ait for Stop 2 times");
+}

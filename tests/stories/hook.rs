@@ -8,19 +8,19 @@ use serde_json::{Value, json};
 use crate::support::tmux::Pane;
 use crate::support::{AIT, DEADLINE, Home, Tmux, wait_until};
 
-const ONE: &str = "7c9e6679-7425-40de-944b-e07fc1f90ae7";
-const TWO: &str = "11111111-2222-4333-8444-555555555555";
+pub(crate) const ONE: &str = "7c9e6679-7425-40de-944b-e07fc1f90ae7";
+pub(crate) const TWO: &str = "11111111-2222-4333-8444-555555555555";
 
 /// A shell that goes by a provider's name, in a pane of its own, and does what it is told: it is an agent to whoever looks at
 /// processes, and its hooks are run from inside it.
-struct Told<'a> {
+pub(crate) struct Told<'a> {
     tmux: &'a Tmux,
-    pane: Pane,
+    pub(crate) pane: Pane,
     steps: std::cell::Cell<usize>,
 }
 
 impl<'a> Told<'a> {
-    fn start(tmux: &'a Tmux, provider: &str, window: &str) -> Told<'a> {
+    pub(crate) fn start(tmux: &'a Tmux, provider: &str, window: &str) -> Told<'a> {
         let loops = r#"echo ready; while read -r line; do . "$line"; done"#;
         let shell = format!("exec -a {provider} bash -c '{loops}'");
         let pane = tmux.window("main", window, &tmux.home().project("alpha"), &["bash", "-c", &shell]);
@@ -31,7 +31,7 @@ impl<'a> Told<'a> {
     }
 
     /// Does `script` inside the agent, waits for its end, and gives what it printed.
-    fn does(&self, script: &str) -> String {
+    pub(crate) fn does(&self, script: &str) -> String {
         let step = self.steps.get() + 1;
         self.steps.set(step);
         let stem = self.tmux.home().root().join(format!("step{}-{step}", self.pane.pid));
@@ -49,41 +49,41 @@ impl<'a> Told<'a> {
 
     /// Runs a hook with this payload; it must succeed and be silent.
     #[track_caller]
-    fn hook(&self, event: &str, payload: &Value) {
+    pub(crate) fn hook(&self, event: &str, payload: &Value) {
         self.hook_of("claude", event, payload);
     }
 
     #[track_caller]
-    fn hook_of(&self, provider: &str, event: &str, payload: &Value) {
+    pub(crate) fn hook_of(&self, provider: &str, event: &str, payload: &Value) {
         let said = self.does(&format!("{}; echo $?", hook(provider, event, payload)));
         assert_eq!(said, "0\n", "a hook says nothing and succeeds");
     }
 }
 
 /// The command line of a hook, its payload piped in.
-fn hook(provider: &str, event: &str, payload: &Value) -> String {
+pub(crate) fn hook(provider: &str, event: &str, payload: &Value) -> String {
     format!("printf '%s' '{payload}' | {AIT} hook {event} --provider {provider}")
 }
 
-fn start(id: &str) -> Value {
+pub(crate) fn start(id: &str) -> Value {
     json!({"session_id": id, "transcript_path": format!("/t/{id}.jsonl"), "cwd": "/w", "hook_event_name": "SessionStart", "source": "startup"})
 }
 
-fn log(home: &Home) -> String {
+pub(crate) fn log(home: &Home) -> String {
     fs::read_to_string(home.home().join(".local/state/ait/hook.log")).unwrap_or_default()
 }
 
-fn spool(home: &Home) -> Vec<PathBuf> {
+pub(crate) fn spool(home: &Home) -> Vec<PathBuf> {
     let folder = home.home().join(".local/state/ait/spool");
     fs::read_dir(folder).map(|all| all.flatten().map(|entry| entry.path()).collect()).unwrap_or_default()
 }
 
-fn turn(home: &Home, id: &str) -> Value {
+pub(crate) fn turn(home: &Home, id: &str) -> Value {
     let path = home.home().join(format!(".local/state/ait/sessions/{id}/turn.json"));
     fs::read(path).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
 }
 
-fn only(home: &Home) -> Value {
+pub(crate) fn only(home: &Home) -> Value {
     let mut records = home.records();
     assert_eq!(records.len(), 1, "{records:#?}\n{}", log(home));
     records.remove(0)

@@ -26,6 +26,7 @@ mod freeze;
 mod freeze_kills;
 mod history;
 mod hook;
+mod hook_restores;
 mod house;
 mod idle;
 mod losses;

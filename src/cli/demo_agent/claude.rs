@@ -1,6 +1,7 @@
 //! Claude Code's ways, as of 2.1.332: `projects/<slug>/<id>.jsonl` from the first prompt on, `sessions/<pid>.json` while it
 //! runs, hooks out of `settings.json`.
 
+use std::collections::VecDeque;
 use std::fs;
 use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
@@ -32,6 +33,8 @@ pub(super) struct Claude {
     earlier: Vec<String>,
     last: Value,
     prompt: String,
+    /// Prompts without an answer, the one it works on first.
+    open: VecDeque<String>,
     settings: Vec<String>,
     /// Nothing is written: it believes to run inside another Claude.
     unsaved: bool,
@@ -91,6 +94,7 @@ impl Claude {
             earlier,
             last: Value::Null,
             prompt: String::new(),
+            open: VecDeque::new(),
             unsaved,
             registry,
         })
@@ -108,7 +112,7 @@ impl Claude {
             "hook_event_name": name,
         });
         if !matches!(name, "SessionStart" | "SessionEnd") {
-            payload["prompt_id"] = json!(self.prompt);
+            payload["prompt_id"] = json!(self.open.front().unwrap_or(&self.prompt));
             payload["permission_mode"] = json!("default");
         }
         for (key, value) in more.as_object().into_iter().flatten() {
@@ -290,7 +294,9 @@ impl Ways for Claude {
         let message = json!({ "role": "user", "content": prompt });
         text += &self
             .record("user", &json!({ "message": message, "promptId": self.prompt, "promptSource": "typed" }));
-        Taken { text, events: vec![self.event("UserPromptSubmit", "", json!({ "prompt": prompt }))] }
+        self.open.push_back(self.prompt.clone());
+        let more = json!({ "prompt": prompt, "prompt_id": self.prompt });
+        Taken { text, events: vec![self.event("UserPromptSubmit", "", more)] }
     }
 
     fn asked(&mut self) -> Vec<Event> {
@@ -317,7 +323,13 @@ impl Ways for Claude {
             "background_tasks": tasks,
             "session_crons": [],
         });
-        Taken { text, events: vec![self.event("Stop", "", more)] }
+        let events = vec![self.event("Stop", "", more)];
+        self.open.pop_front();
+        Taken { text, events }
+    }
+
+    fn interrupted(&mut self) {
+        self.open.pop_front();
     }
 
     fn append(&mut self, text: &str) -> io::Result<()> {

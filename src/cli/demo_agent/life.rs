@@ -520,7 +520,9 @@ impl Life {
     /// The running turn ends without an answer and without a hook.
     fn interrupt(&mut self) -> Result<(), Failure> {
         self.due.retain(|(_, due)| !matches!(due, Due::Answer | Due::Ask));
-        self.turns.pop_front();
+        if self.turns.pop_front().is_some() {
+            self.ways.interrupted();
+        }
         self.face.say(&["  ⎿  Interrupted".to_owned()])?;
         self.begin_turn()
     }

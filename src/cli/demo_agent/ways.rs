@@ -121,6 +121,8 @@ pub(super) trait Ways {
     fn asked(&mut self) -> Vec<Event>;
     /// The turn has its answer.
     fn answered(&mut self, answer: &str, background: Option<&str>) -> Taken;
+    /// The turn ended without one.
+    fn interrupted(&mut self) {}
     /// Writes to the conversation's file.
     fn append(&mut self, text: &str) -> io::Result<()>;
     /// A conversation of its own begins in the same process.

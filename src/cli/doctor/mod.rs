@@ -4,6 +4,7 @@
 
 mod faults;
 mod finding;
+mod hooks;
 mod places;
 mod servers;
 mod starting;
@@ -99,6 +100,8 @@ async fn look() -> Report {
         }
         Err(wrong) => findings.push(Finding::bad("autostart", wrong.to_string().trim_end().to_owned())),
     }
+    findings.extend(hooks::config());
+    findings.extend(hooks::check());
     findings.extend(surroundings::sockets(supervisor));
     for socket in sockets::all(&[], records.as_ref()) {
         let seen = servers::check(&socket, supervisor, records.as_ref()).await;

@@ -57,7 +57,7 @@ pub(super) async fn check(socket: &Path, supervisor: Option<i32>, records: Optio
                     format!("{name}: exit-unattached is on: the server ends when its last client leaves, agents with it"),
                 ));
             }
-            findings.extend(service_of(&name, facts.pid));
+            findings.extend(ends_with(&name, facts.pid));
             Seen { findings, touched: Some(touched) }
         }
         Err(Unanswered::NoServer { .. }) => Seen { findings: Vec::new(), touched: None },
@@ -220,15 +220,82 @@ fn stamps(name: &str, touched: &Touched, records: Option<&Records>) -> Vec<Findi
         .collect()
 }
 
-/// A server inside a service ends with that service.
-fn service_of(name: &str, pid: i32) -> Option<Finding> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
-    let group = text.lines().find_map(|line| line.strip_prefix("0::"))?;
-    let last = group.rsplit('/').next()?;
-    (last.ends_with(".service") && !last.starts_with("user@")).then(|| {
-        Finding::note(
-            "server",
-            format!("{name}: the server lives in {last}, and ends when that service is stopped"),
-        )
-    })
+/// What a server's life hangs on besides itself, if it is anything.
+fn ends_with(name: &str, pid: i32) -> Option<Finding> {
+    let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
+    let own = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let kept = || Path::new("/var/lib/systemd/linger").join(lingering(own).unwrap_or_default()).is_file();
+    let what = match unit(own)? {
+        Unit::Service(service) => {
+            format!("the server lives in {service}, and ends when that service is stopped")
+        }
+        Unit::Session(session) => {
+            format!(
+                "the server lives in the login session {session}; where logind ends what a user leaves behind (KillUserProcesses=yes), it ends with that session"
+            )
+        }
+        Unit::User if !kept() => {
+            "the server lives under your user's systemd, and ends with your last login".to_owned()
+        }
+        Unit::User => return None,
+    };
+    let hint = "`loginctl enable-linger`, and `systemd-run --user --scope tmux` in place of `tmux`";
+    Some(Finding::note("server", format!("{name}: {what}")).hint(hint))
+}
+
+/// The unit of systemd a process belongs to, where that unit's end is the process's.
+#[derive(Debug, PartialEq, Eq)]
+enum Unit<'a> {
+    /// A service, of the system's or of the user's.
+    Service(&'a str),
+    /// One login.
+    Session(&'a str),
+    /// A scope of its own below the user's systemd, which ends with the last login of a user who does not linger.
+    User,
+}
+
+fn unit(group: &str) -> Option<Unit<'_>> {
+    let parts = || group.split('/').filter(|part| !part.is_empty());
+    let user = parts().position(|part| part.starts_with("user@") && part.ends_with(".service"));
+    let below = parts().skip(user.map_or(0, |at| at + 1));
+    // a service may have groups of its own below it
+    if let Some(service) = below.clone().find(|part| part.ends_with(".service")) {
+        return Some(Unit::Service(service));
+    }
+    let session = below.clone().find(|part| part.starts_with("session-") && part.ends_with(".scope"));
+    session.map(Unit::Session).or_else(|| user.map(|_| Unit::User))
+}
+
+/// The number of the user whose systemd a group is below, as the folder of those who linger does not have it: by name.
+fn lingering(group: &str) -> Option<String> {
+    let part = group.split('/').find_map(|part| part.strip_prefix("user@")?.strip_suffix(".service"))?;
+    let user = nix::unistd::User::from_uid(nix::unistd::Uid::from_raw(part.parse().ok()?)).ok()??;
+    Some(user.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_servers_life_hangs_on() {
+        let user = "/user.slice/user-1000.slice/user@1000.service";
+        for (group, found) in [
+            (
+                "/user.slice/user-1000.slice/session-3.scope".to_owned(),
+                Some(Unit::Session("session-3.scope")),
+            ),
+            ("/system.slice/sshd.service".to_owned(), Some(Unit::Service("sshd.service"))),
+            ("/system.slice/ttyd.service/panes".to_owned(), Some(Unit::Service("ttyd.service"))),
+            (format!("{user}/app.slice/ait.service"), Some(Unit::Service("ait.service"))),
+            (format!("{user}/app.slice/app-org.gnome.Terminal.slice/vte-spawn-1.scope"), Some(Unit::User)),
+            (format!("{user}/tmux.slice/tmux-spawn-1.scope"), Some(Unit::User)),
+            (format!("{user}/init.scope"), Some(Unit::User)),
+            ("/user.slice".to_owned(), None),
+            ("/".to_owned(), None),
+            ("/docker/0a1b".to_owned(), None),
+        ] {
+            assert_eq!(unit(&group), found, "{group}");
+        }
+    }
 }

@@ -7,6 +7,7 @@ use crate::coordinator::Conversation;
 use crate::coordinator::preflight::{Ready, Survivor};
 use crate::history::{self, Environment, Located};
 use crate::lifecycle::adopt;
+use crate::lifecycle::behind::prints;
 use crate::lifecycle::exec;
 use crate::process::{self, Facts, ProcessId, Table};
 use crate::provider::{self, Program, Provider, Recorded};
@@ -224,7 +225,8 @@ fn has_conversation(record: &Record, process: &ProcessId) -> bool {
     let Some(kind) = Provider::named(&record.agent_kind) else { return false };
     // the table is a moment old: a pid that was handed out again is another process
     let Some(facts) = process::facts(process.pid).filter(|facts| facts.id == *process) else { return false };
-    if recognised(&facts) != Some(kind) {
+    // one that only prints an answer writes to its conversation all the same
+    if recognised(&facts).or_else(|| prints(&facts)) != Some(kind) {
         return false;
     }
     let id = record.codeagent_session_id.as_str();

@@ -70,7 +70,15 @@ impl Performer<'_> {
         };
         let seconds = jiff::Timestamp::now().as_second().saturating_sub(turn.at.unix());
         let since = u64::try_from(seconds).ok().map(Duration::from_secs);
-        Some(Sight { mood, since, background: turn.background, source: turn.source, ..Sight::unknown() })
+        let queued = turn.is_queued();
+        Some(Sight {
+            mood,
+            since,
+            background: turn.background,
+            queued,
+            source: turn.source,
+            ..Sight::unknown()
+        })
     }
 
     /// What the provider's own list of its processes says.

@@ -1,0 +1,83 @@
+//! The hooks in the providers' settings, each there once, and the user's own settings.
+
+use std::collections::BTreeMap;
+
+use super::finding::Finding;
+use crate::cli::print::shown;
+use crate::cli::setup::diff::shown_path;
+use crate::config::{Config, Loaded};
+use crate::hooks::settings::{Home, PROVIDERS};
+
+/// Our entries in the settings of every provider that was used here.
+pub(super) fn check() -> Vec<Finding> {
+    let homes = PROVIDERS.into_iter().filter_map(|provider| {
+        let home = Home::of(provider, |name| std::env::var_os(name))?;
+        home.is_there().then_some((provider.name(), home))
+    });
+    homes.filter_map(|(provider, home)| of(provider, &home)).collect()
+}
+
+fn of(provider: &str, home: &Home) -> Option<Finding> {
+    let file = shown_path(&home.file);
+    match home.entries() {
+        Ok(entries) if entries.is_empty() => None,
+        Ok(entries) => Some(judge(provider, &file, &entries)),
+        Err(wrong) => {
+            Some(Finding::note("hooks", format!("{provider}: {}", shown(wrong.to_string().as_bytes()))))
+        }
+    }
+}
+
+fn judge(provider: &str, file: &str, entries: &[(String, String)]) -> Finding {
+    let mut count: BTreeMap<&str, usize> = BTreeMap::new();
+    for (event, _) in entries {
+        *count.entry(event).or_default() += 1;
+    }
+    let twice: Vec<String> = count
+        .iter()
+        .filter(|(_, times)| **times > 1)
+        .map(|(event, times)| format!("{} {times} times", shown(event.as_bytes())))
+        .collect();
+    if twice.is_empty() {
+        return Finding::good("hooks", format!("{provider}: {} events in {file}", count.len()));
+    }
+    Finding::bad("hooks", format!("{provider}: {file} calls ait for {}", twice.join(", ")))
+        .hint("`ait setup` leaves each of them once")
+}
+
+/// Whether the user's settings can be taken.
+pub(super) fn config() -> Vec<Finding> {
+    let Some(path) = Config::path() else { return Vec::new() };
+    match Config::load() {
+        Err(wrong) => vec![
+            Finding::bad("config", shown(wrong.to_string().as_bytes()))
+                .hint("until it is put right, nothing of the file is taken"),
+        ],
+        Ok(Loaded { config, warnings }) => {
+            let unknown = warnings.into_iter().map(|words| Finding::note("config", shown(words.as_bytes())));
+            let refused = config.catalog().err().map(|wrong| {
+                Finding::bad(
+                    "config",
+                    format!("{}: {}", shown_path(&path), shown(wrong.to_string().as_bytes())),
+                )
+            });
+            unknown.chain(refused).collect()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::Level;
+    use super::*;
+
+    #[test]
+    fn an_event_that_is_there_twice_is_counted() {
+        let entry = |event: &str| (event.to_owned(), "ait hook".to_owned());
+        let once = judge("claude", "f", &[entry("Stop"), entry("SessionStart")]);
+        assert_eq!((once.level, once.what.as_str()), (Level::Good, "claude: 2 events in f"));
+        let twice =
+            judge("claude", "f", &[entry("Stop"), entry("SessionStart"), entry("Stop"), entry("Stop")]);
+        assert_eq!((twice.level, twice.what.as_str()), (Level::Bad, "claude: f calls ait for Stop 3 times"));
+    }
+}

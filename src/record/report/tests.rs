@@ -1,0 +1,198 @@
+//! What reports come to, as tables.
+
+use super::*;
+use crate::record::StateName;
+use crate::record::testing::{World, epoch, sample};
+
+const NONCE: u32 = 0xaaaa;
+
+fn id() -> RecordId {
+    RecordId::from_bits(0x1111_1111)
+}
+
+fn process(pid: i32) -> ProcessId {
+    ProcessId::new(pid, format!("{pid}0"))
+}
+
+/// The hook of the agent with process 41 (`line`: it and what is above it) names the conversation `session`.
+fn report(session: &str, line: &[i32]) -> Report {
+    let line: Vec<ProcessId> = line.iter().copied().map(process).collect();
+    Report {
+        provider: "claude".into(),
+        event: "SessionStart".into(),
+        at: Stamp::from_unix(1000),
+        boot_id: "boot".into(),
+        agent: line.last().cloned().unwrap(),
+        line,
+        session_id: session.into(),
+        transcript: String::new(),
+        names: Names::Now,
+        known: None,
+        restore: None,
+        turn: None,
+        newborn: None,
+    }
+}
+
+fn of_restore(nonce: u32, pane: Option<i32>) -> Option<OfRestore> {
+    let pane = pane.map(|pid| Seen { pane: PaneId(9), process: process(pid), server: epoch() });
+    Some(OfRestore { record: id(), nonce: Nonce::from_bits(nonce), pane })
+}
+
+fn settled(record: Record, report: &Report, gone: &[i32]) -> String {
+    let records = Records::from_list(vec![std::sync::Arc::new(record)], super::super::Unknown::default());
+    match World::new(gone).with(|facts| report.settle(&records, facts)) {
+        Settled::Step(step) => match *step {
+            (Some(_), Verb::Bind(bind)) => format!("bind {}", bind.session_id),
+            (Some(_), Verb::Upsert(upsert)) => {
+                let agent = upsert.ours.agent.as_ref().map_or(0, |agent| agent.pid);
+                let pid = upsert.at.process().map_or(0, |own| own.pid);
+                format!("back {} in {pid}, agent {agent}", upsert.session_id)
+            }
+            (None, Verb::Upsert(upsert)) => format!("born {}", upsert.session_id),
+            (to, verb) => format!("{to:?} {verb:?}"),
+        },
+        Settled::Known(_) => "known".into(),
+        Settled::Unknown => "unknown".into(),
+        Settled::Unproven(_) => "unproven".into(),
+        Settled::Late(why) => format!("late: {why}"),
+    }
+}
+
+#[test]
+fn a_report_of_an_agent_with_and_without_a_record() {
+    let live = || sample(StateName::Live);
+    for (session, line, names, gone, expected) in [
+        ("new", &[41][..], Names::Now, &[][..], "bind new"),
+        ("new", &[60, 41], Names::Now, &[], "bind new"),
+        ("sid", &[41], Names::Now, &[], "known"),
+        ("new", &[41], Names::IfBlank, &[], "known"),
+        ("new", &[41], Names::Nothing, &[], "known"),
+        ("", &[41], Names::Now, &[], "known"),
+        ("new", &[60], Names::Now, &[], "unknown"),
+        ("new", &[60], Names::Now, &[60], "late: its agent is gone"),
+    ] {
+        let report = Report { names, ..report(session, line) };
+        assert_eq!(settled(live(), &report, gone), expected, "{session} {line:?} {names:?}");
+    }
+    let mut blank = live();
+    blank.codeagent_session_id = String::new();
+    let if_blank = Report { names: Names::IfBlank, ..report("new", &[41]) };
+    assert_eq!(settled(blank, &if_blank, &[]), "bind new");
+    // another life of the machine has other processes under the same numbers
+    let other_boot = Report { boot_id: "earlier".into(), ..report("new", &[41]) };
+    assert_eq!(settled(live(), &other_boot, &[]), "late: its agent is gone");
+    // it was told before the freeze, and written after it
+    let known = Some(Known { record: id(), generation: None });
+    let frozen = || sample(StateName::Frozen);
+    assert_eq!(settled(frozen(), &Report { known, ..report("new", &[41]) }, &[41]), "bind new");
+    let known = Some(Known { record: id(), generation: Some(7) });
+    assert_eq!(
+        settled(frozen(), &Report { known, ..report("new", &[41]) }, &[41]),
+        "late: its agent is gone"
+    );
+}
+
+#[test]
+fn a_restore_is_acknowledged_by_what_it_launched_and_by_nobody_else() {
+    let other = "late: it is not from the process that was launched";
+    let attempt = "late: it belongs to another attempt of a restore";
+    for (launched, session, line, nonce, pane, expected) in [
+        // the process that was launched is on record
+        (true, "sid", &[41][..], NONCE, None, "back sid in 41, agent 41"),
+        (true, "sid", &[60, 41], NONCE, None, "back sid in 41, agent 41"),
+        (true, "other", &[41], NONCE, None, "back other in 41, agent 41"),
+        (true, "sid", &[60], NONCE, None, other),
+        (true, "sid", &[60], NONCE, Some(60), other),
+        (true, "sid", &[41], 0xbbbb, None, attempt),
+        (true, "", &[41], NONCE, None, "late: it does not say which conversation came back"),
+        // the hook was faster than that
+        (false, "sid", &[41], NONCE, None, "unproven"),
+        (false, "sid", &[61], NONCE, Some(61), "back sid in 61, agent 61"),
+        (false, "sid", &[61], 0xbbbb, Some(61), attempt),
+    ] {
+        let mut record = sample(StateName::Restoring);
+        if let State::Restoring { launch, .. } = &mut record.state
+            && !launched
+        {
+            *launch = None;
+        }
+        let report = Report { restore: of_restore(nonce, pane), ..report(session, line) };
+        assert_eq!(settled(record, &report, &[]), expected, "{launched} {session} {line:?} {pane:?}");
+    }
+    // a process that has the launched one's number is another one by its start
+    let mut twin = report("sid", &[41]);
+    twin.line = vec![ProcessId::new(41, "999")];
+    twin.restore = of_restore(NONCE, None);
+    assert_eq!(settled(sample(StateName::Restoring), &twin, &[]), other);
+}
+
+#[test]
+fn after_its_restore_an_agent_is_as_any_other_and_a_left_over_one_is_nobody() {
+    let restore = of_restore(NONCE, None);
+    let back = Report { restore: restore.clone(), ..report("new", &[41]) };
+    assert_eq!(settled(sample(StateName::Live), &back, &[]), "bind new");
+    // the attempt was given up, its agent lives on: it must not get a second record of the same conversation
+    let given_up = "late: its restore was given up";
+    let mut left = Report { restore, ..report("sid", &[60]) };
+    assert_eq!(settled(sample(StateName::Frozen), &left, &[]), given_up);
+    left.newborn = Some(Box::new(sample(StateName::Live)));
+    assert_eq!(settled(sample(StateName::Frozen), &left, &[]), given_up);
+    // its record is another agent's by now: it is one of its own
+    assert_eq!(settled(sample(StateName::Live), &left, &[]), "born sid");
+}
+
+#[test]
+fn a_turn_ends_with_its_last_prompt() {
+    use TurnState::{NeedsInput, Starting, Waiting, Working};
+    let turn = |state, prompt: Option<&str>, submits: bool| Turn {
+        state,
+        source: "hook".into(),
+        event: String::new(),
+        at: Stamp::from_unix(0),
+        background: false,
+        prompt: prompt.map(str::to_owned),
+        open: prompt.filter(|_| submits).map(str::to_owned).into_iter().collect(),
+    };
+    let submit = |prompt| turn(Working, Some(prompt), true);
+    let works = |prompt| turn(Working, Some(prompt), false);
+    let stop = |prompt| turn(Waiting, Some(prompt), false);
+    for (events, state, open) in [
+        (vec![submit("a"), stop("a")], Waiting, vec![]),
+        (vec![submit("a"), submit("b")], Working, vec!["a", "b"]),
+        (vec![submit("a"), submit("b"), works("a")], Working, vec!["a", "b"]),
+        (vec![submit("a"), submit("b"), stop("a")], Working, vec!["b"]),
+        (vec![submit("a"), submit("b"), stop("a"), stop("b")], Waiting, vec![]),
+        // both were answered at once
+        (vec![submit("a"), submit("b"), stop("b")], Waiting, vec![]),
+        // the first one was interrupted, which nobody tells
+        (vec![submit("a"), submit("b"), works("b")], Working, vec!["b"]),
+        (vec![submit("a"), submit("b"), turn(NeedsInput, Some("b"), false)], NeedsInput, vec!["b"]),
+        // an end that names none, and a new start
+        (vec![submit("a"), submit("b"), turn(Waiting, None, false)], Waiting, vec![]),
+        (vec![submit("a"), submit("b"), turn(Starting, None, false)], Starting, vec![]),
+        // ends that belong to no prompt known
+        (vec![stop("x")], Waiting, vec![]),
+        (vec![submit("b"), stop("a")], Working, vec!["b"]),
+        (vec![submit("a"), submit("a"), stop("a")], Waiting, vec![]),
+        // a provider that names no prompts
+        (vec![turn(Working, None, false), turn(Waiting, None, false)], Waiting, vec![]),
+    ] {
+        let mut now: Option<Turn> = None;
+        for event in events.clone() {
+            now = Some(event.after(now.as_ref()));
+        }
+        let now = now.unwrap();
+        assert_eq!(
+            (now.state, &now.open),
+            (state, &open.iter().map(|s| (*s).to_owned()).collect()),
+            "{events:?}"
+        );
+        assert_eq!(now.is_queued(), open.len() > 1);
+    }
+    let mut now = submit("0");
+    for at in 1..100 {
+        now = submit(&at.to_string()).after(Some(&now));
+    }
+    assert_eq!((now.open.len(), now.open.last().map(String::as_str)), (PROMPTS, Some("99")));
+}
