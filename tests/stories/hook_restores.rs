@@ -14,7 +14,8 @@ fn restoring(home: &Home, tmux: &Tmux) -> (String, String) {
     let owner = std::process::id().to_string();
     let nonce_of = |text: String| text.rsplit_once('|').unwrap().1.to_owned();
     let begin = ["record", "freeze-begin", &id, "--owner-pid", &owner, "--capture-ansi", "/a"];
-    let nonce = nonce_of(home.ait(begin.into_iter().chain(["--capture-txt", "/t"])).ok().text());
+    let nonce =
+        nonce_of(home.ait(begin.into_iter().chain(["--capture-txt", "/t", "--lines", "3"])).ok().text());
     let commit = ["record", "freeze-commit", &id, "--nonce", &nonce, "--pane", "", "--pane-pid", "0"];
     home.ait(commit).ok();
     let begin = ["record", "restore-begin", &id, "--owner-pid", &owner, "--mode", "resume"];
@@ -170,7 +171,7 @@ fn a_turn_that_ends_while_a_prompt_waits_is_not_the_end() {
     assert_eq!(turn(&home, &id)["open"], json!(["a", "b"]));
     agent.hook("Stop", &of("a"));
     assert_eq!(turn(&home, &id)["state"], "working", "the one that waited is worked on");
-    let told = home.ait(["freeze", &id, "--json"]).code(1);
+    let told = home.ait(["freeze", &id, "--json"]).code(12);
     assert!(told.text().contains("working"), "{told}");
     agent.hook("Stop", &of("b"));
     assert_eq!(turn(&home, &id)["state"], "waiting");

@@ -192,7 +192,7 @@ fn a_turn_ends_with_its_last_prompt() {
     }
     let mut now = submit("0");
     for at in 1..100 {
-        now = submit(&at.to_string()).after(Some(&now));
+        now = turn(Working, Some(&at.to_string()), true).after(Some(&now));
     }
     assert_eq!((now.open.len(), now.open.last().map(String::as_str)), (PROMPTS, Some("99")));
 }
