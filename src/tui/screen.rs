@@ -96,7 +96,7 @@ fn end_with_terminal() -> io::Result<()> {
             }
         }
         // the way of SIGHUP has its moment to give things back
-        std::thread::sleep(FAREWELL);
+        std::thread::park_timeout(FAREWELL);
         std::process::exit(129);
     };
     std::thread::Builder::new().name("terminal".into()).spawn(wait).map(drop)

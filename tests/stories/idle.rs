@@ -10,8 +10,8 @@ use crate::support::proc::{self, Process};
 use crate::support::run::Running;
 use crate::support::{Agent, DEADLINE, Home, Supervisor, Tmux, not_run, wait, wait_until};
 
-/// Resident memory of an idle supervisor, at most; a build without optimisation maps more of its own text.
-const RESIDENT: u64 = if cfg!(debug_assertions) { 24 } else { 15 } * 1024 * 1024;
+/// Resident memory of an idle supervisor, at most.
+const RESIDENT: u64 = 15 * 1024 * 1024;
 
 #[test]
 fn an_idle_supervisor_sleeps_in_the_kernel() {
@@ -31,9 +31,7 @@ fn an_idle_supervisor_sleeps_in_the_kernel() {
     supervisor.settled(&tmux);
     checkpointed(&home, &tmux);
     let watcher = supervisor.process();
-    let resident = watcher.resident().unwrap();
-    println!("resident: {resident} bytes");
-    assert!(resident <= RESIDENT, "{resident} bytes are resident");
+    modest(watcher);
     if let Err(why) = proc::strace() {
         not_run(&why);
         return;
@@ -43,13 +41,22 @@ fn an_idle_supervisor_sleeps_in_the_kernel() {
     let page = Process::of(page.trim().parse().unwrap()).unwrap();
     assert_eq!(client.len(), 1, "one long-lived client and nothing else: {client:?}");
     let watched: Vec<Process> = client.into_iter().chain([watcher, page]).collect();
-    wait_until("it to be quiet", Duration::from_secs(60), || {
-        calls(&home, &watched, Duration::from_secs(3)).is_empty().then_some(())
+    // the screen of an agent is kept once more up to half a minute after it was kept last
+    wait_until("it to be quiet", Duration::from_secs(180), || {
+        calls(&home, &watched, Duration::from_secs(35)).is_empty().then_some(())
     });
     let seen = calls(&home, &watched, Duration::from_secs(60));
     assert_eq!(seen, [""; 0], "system calls in 60 s");
-    assert_eq!(watcher.resident().map(|now| now <= RESIDENT), Some(true));
+    modest(watcher);
     assert!(watched.iter().all(|process| process.alive()));
+}
+
+/// A build without optimisation maps several times the text of the one that is shipped: of it, heap and stacks count.
+fn modest(watcher: Process) {
+    let resident = watcher.resident().unwrap();
+    println!("{resident:?}");
+    let counted = if cfg!(debug_assertions) { resident.own } else { resident.all };
+    assert!(counted <= RESIDENT, "{resident:?}");
 }
 
 /// Waits until the screen of every agent was kept once more after the half minute of its last output: then none is due.

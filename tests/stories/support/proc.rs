@@ -58,12 +58,24 @@ impl Process {
         self.dies(Duration::from_secs(5))
     }
 
-    /// Bytes of resident memory.
-    pub(crate) fn resident(self) -> Option<u64> {
+    /// Bytes of resident memory: all of it, and what of it is not a mapped file.
+    pub(crate) fn resident(self) -> Option<Resident> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid)).ok()?;
-        let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
-        line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib * 1024)
+        let bytes = |name: &str| {
+            let line = status.lines().find(|line| line.starts_with(name))?;
+            line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib * 1024)
+        };
+        Some(Resident { all: bytes("VmRSS:")?, own: bytes("RssAnon:")? })
     }
+}
+
+/// Resident memory of a process, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Resident {
+    /// All of it, the program's own text among it.
+    pub(crate) all: u64,
+    /// Heap and stacks.
+    pub(crate) own: u64,
 }
 
 struct Stat {
