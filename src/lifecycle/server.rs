@@ -95,7 +95,7 @@ async fn start(socket: &Path, words: &[OsString]) -> Result<Result<Vec<u8>, Stri
         .into_iter()
         .chain(words.iter().cloned())
         .collect();
-    if has_user_manager(&environment) {
+    if answers_for_user(&environment) {
         let scope = ["systemd-run", "--user", "--scope", "--quiet", "--collect", "--"].map(OsString::from);
         let scoped: Vec<OsString> = scope.into_iter().chain(plain.iter().cloned()).collect();
         if let Ok(answer) = run(&scoped, &environment).await {
@@ -107,7 +107,7 @@ async fn start(socket: &Path, words: &[OsString]) -> Result<Result<Vec<u8>, Stri
 }
 
 /// Whether the user's own service manager answers there.
-fn has_user_manager(environment: &[(OsString, OsString)]) -> bool {
+fn answers_for_user(environment: &[(OsString, OsString)]) -> bool {
     let runtime = environment.iter().find(|(name, _)| name == "XDG_RUNTIME_DIR").map(|(_, value)| value);
     runtime.is_some_and(|runtime| {
         std::os::unix::net::UnixStream::connect(Path::new(runtime).join("systemd/private")).is_ok()

@@ -48,6 +48,29 @@ fn it_sees_everything_right_and_leaves_nothing() {
 }
 
 #[test]
+fn freezing_restoring_and_a_killed_server_are_seen_right_and_nothing_is_left() {
+    let home = Home::new();
+    let mut command = home.ait_command(["demo", "--recover"]);
+    command.env("TMPDIR", stage(&home)).env("NO_COLOR", "1");
+    let ran = Ran::run(&mut command).ok();
+    let text = ran.text();
+    println!("{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "wrapped");
+    for words in [
+        "is frozen",
+        "is live again",
+        "turn 2, 1 earlier",
+        "SIGKILL to the tmux server",
+        "all four are live again on a new server; none is doubled",
+        "all 3 acts were seen right",
+    ] {
+        assert!(text.contains(words), "{words:?} is not told:\n{text}");
+    }
+    nothing_left(&home, &[]);
+    assert!(!home.store().exists(), "the user's own store is not touched");
+}
+
+#[test]
 fn it_fits_a_narrow_terminal() {
     let home = Home::new();
     let tmux = Tmux::start_with(&home, Start::default());
@@ -72,24 +95,26 @@ fn it_fits_a_narrow_terminal() {
 
 #[test]
 fn interrupted_it_leaves_nothing_either() {
-    for key in ["C-c", "kill"] {
+    let acts = [("demo", "an agent is killed"), ("demo --recover", "the tmux server is killed")];
+    for ((words, act), key) in acts.into_iter().flat_map(|act| ["C-c", "kill"].map(|key| (act, key))) {
         let home = Home::new();
         let tmux = Tmux::start_with(&home, Start::default());
         let folder = stage(&home);
         let line =
-            format!("TMPDIR='{}' '{AIT}' demo; echo ended with $?; exec sleep 1000000", folder.display());
+            format!("TMPDIR='{}' '{AIT}' {words}; echo ended with $?; exec sleep 1000000", folder.display());
         let pane = tmux.session("demo", &home.home(), &["sh", "-c", &line]);
         tmux.ok(["set-option", "-p", "-t", &pane.id, "remain-on-exit", "on"]);
         let screen = || tmux.ok(["capture-pane", "-p", "-S", "-", "-t", &pane.id]);
-        wait_until("the third act", WHOLE, || screen().contains("an agent is killed").then_some(()));
+        wait_until("the act", WHOLE, || screen().contains(act).then_some(()));
+        let ours = |process: &proc::Process| proc::command(process.pid).ends_with(&format!(" {words}"));
         if key == "C-c" {
             tmux.ok(["send-keys", "-t", &pane.id, "C-c"]);
         } else {
-            let demo = proc::children(pane.pid).into_iter().find(|p| proc::command(p.pid).ends_with(" demo"));
+            let demo = proc::children(pane.pid).into_iter().find(ours);
             demo.expect("the demo runs").signal(rustix::process::Signal::TERM);
         }
         wait_until("the demo to be gone", WHOLE, || {
-            let gone = proc::children(pane.pid).iter().all(|p| !proc::command(p.pid).ends_with(" demo"));
+            let gone = !proc::children(pane.pid).iter().any(ours);
             (gone && std::fs::read_dir(&folder).unwrap().next().is_none()).then_some(())
         });
         let left: Vec<String> = home
