@@ -135,6 +135,7 @@ async fn supervise(options: Options, ready: impl FnOnce(&Supervising)) -> Result
         store: files.store.clone(),
         sockets: options.sockets.iter().map(|socket| resolved(socket)).collect(),
         grace: System::here().facts().grace,
+        ack_grace: options.config.frozen.restore_ack_grace.as_secs(),
         last_stop: last
             .and_then(|last| last.stopped_at.map(|at| LastStop { boot_id: last.boot_id, at: at.unix() })),
         policies: Policies { servers: options.config.recover, agents: options.config.recover_agents },

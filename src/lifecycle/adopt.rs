@@ -12,7 +12,7 @@ use bstr::{BString, ByteSlice};
 use crate::process::{self, Facts, ProcessError, Table};
 use crate::provider::{self, Provider};
 use crate::record::{
-    Location, Origin, Ours, Outcome, PaneId, ProcessId, RecordId, Records, Refused, ServerEpoch, State,
+    Host, Location, Origin, Ours, Outcome, PaneId, ProcessId, RecordId, Records, Refused, ServerEpoch, State,
     Upsert, Verb, WindowId,
 };
 use crate::store::{PATIENCE, Store, StoreError, System};
@@ -191,6 +191,10 @@ fn holds(
     let Some(agent) = agent else {
         return nothing(format!("no known agent runs in it (its process is {})", called(&own)));
     };
+    // the shell that is to come back is known by the record it waits for
+    let known = agent.waits.and_then(|id| records.get(id)?.ait.host.clone());
+    let host = known.filter(|host| matches!(host, Host::Shell { .. })).unwrap_or(agent.host);
+    let agent = Agent { host, ..agent };
     match candidate(row, session, window, epoch, &own, agent) {
         Ok(candidate) => Holds::Agent(Box::new(candidate)),
         Err(why) => nothing(why),

@@ -39,6 +39,8 @@ pub struct Start {
     pub sockets: Vec<PathBuf>,
     /// How long a lease is safe from being taken over once its owner is gone, in seconds.
     pub grace: u64,
+    /// How long a restored agent has for its acknowledgement, in seconds.
+    pub ack_grace: u64,
     /// When and under which boot the supervisor before this one was told to end, if that is known.
     pub last_stop: Option<LastStop>,
     /// What the user wants done about losses.

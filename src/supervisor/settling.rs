@@ -12,8 +12,6 @@ use crate::record::{
     Ack, Facts, Liveness, Location, Nonce, ProcessId, Record, RecordId, ServerEpoch, Stamp, StateName, Verb,
 };
 
-/// How long a restored agent has for its acknowledgement, in seconds.
-const ACK_GRACE: u64 = 20;
 /// How long a stand-in has until it has drawn.
 const COMES_UP: Duration = Duration::from_secs(10);
 /// The pause before an operation that is waited for is looked at again.
@@ -49,7 +47,7 @@ impl Supervisor {
                 started: &|_| None,
                 draw: &|| 0,
             };
-            settle(record, &sight, &facts, ACK_GRACE)
+            settle(record, &sight, &facts, self.start.ack_grace)
         };
         let nonce = record.lease.as_ref().map(|lease| lease.nonce);
         let (verb, what) = match (outcome, nonce) {

@@ -29,6 +29,7 @@ mod hook;
 mod hook_restores;
 mod house;
 mod idle;
+mod interrupted;
 mod losses;
 mod names;
 mod plans;

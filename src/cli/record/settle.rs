@@ -9,13 +9,11 @@ use serde::Serialize;
 use super::super::{Exit, Failure, print};
 use super::observe::{self, Servers};
 use super::{escaped, failed};
+use crate::config::Config;
 use crate::reconcile::purge::{Observed, retires};
 use crate::reconcile::settle::{Back, Settle, settle};
 use crate::record::{Ack, Location, Nonce, Record, RecordId, State, StateName, Step, Verb};
 use crate::store::{LONG_PATIENCE, Store, System, real_path};
-
-/// How long a restored agent has for its acknowledgement, in seconds.
-const ACK_GRACE: u64 = 20;
 
 #[derive(Serialize)]
 struct Line {
@@ -29,10 +27,10 @@ pub(super) fn reconcile(store: &Store, dry_run: bool, json: bool) -> Result<Exit
     let snapshot = store.read().map_err(failed)?;
     let on_their_way = |record: &&Record| record.state.name() != StateName::Live;
     let servers = Servers::look(snapshot.records.iter().filter(on_their_way))?;
-    let ack_grace = std::env::var("AITASKS_RESTORE_ACK_GRACE").ok().and_then(|text| text.trim().parse().ok());
+    let ack_grace = ack_grace();
     let mut lines: Vec<Line> = Vec::new();
     for record in snapshot.records.iter().filter(on_their_way) {
-        let decided = settle(record, &servers.sight(record), &system.facts(), ack_grace.unwrap_or(ACK_GRACE));
+        let decided = settle(record, &servers.sight(record), &system.facts(), ack_grace);
         let result = match plan(record, &decided) {
             Plan::Nothing => continue,
             Plan::Say(word) => format!("PENDING:{}|{word}", record.id),
@@ -45,6 +43,14 @@ pub(super) fn reconcile(store: &Store, dry_run: bool, json: bool) -> Result<Exit
         lines.push(Line { id: record.id, result });
     }
     tell(&lines, "RECONCILED", json)
+}
+
+/// How long a restored agent has for its acknowledgement, in seconds: by the environment, else by the settings.
+fn ack_grace() -> u64 {
+    let asked = std::env::var("AITASKS_RESTORE_ACK_GRACE").ok().and_then(|text| text.trim().parse().ok());
+    // settings that cannot be read are said by `ait doctor`
+    let settings = || Config::load().map(|loaded| loaded.config).unwrap_or_default();
+    asked.unwrap_or_else(|| settings().frozen.restore_ack_grace.as_secs())
 }
 
 enum Plan {

@@ -80,6 +80,15 @@ impl Stops {
         self.came
     }
 
+    /// Whether one has come since the last look.
+    async fn is_asked(&mut self) -> bool {
+        tokio::select! {
+            biased;
+            () = self.next() => true,
+            () = tokio::task::yield_now() => false,
+        }
+    }
+
     /// The next one. Cancel safe.
     pub async fn next(&mut self) {
         tokio::select! {
@@ -117,6 +126,10 @@ pub async fn run(
                 }
                 act => performer.perform(act).await,
             };
+            // a machine that always has something to do would hear of it only when there is nothing to take back any more
+            if stops.is_asked().await {
+                machine.handle(process::boot_age(), Heard::Stop);
+            }
             machine.handle(process::boot_age(), heard);
         }
         // a machine that neither acts nor waits would never end

@@ -1,6 +1,7 @@
-//! A restore cut short at each of its calls to tmux: its coordinator is killed before and after each, while the pane's process, its pane or its window is left alone or killed in between. After the supervisor has settled
-//! it is one of: one agent runs and its record is live; or none runs, the record is frozen with its capture, and the viewer
-//! stands in the pane if there is one. Never two agents. The matrix is printed.
+//! A restore cut short at each of its calls to tmux: its coordinator is killed, or stopped and then let go on or killed, while
+//! the pane's process, its pane, its window or its server is left alone or killed in between. While it is stopped nothing
+//! moves. After the supervisor has settled it is one of: one agent runs and its record is live; or none runs, the record is
+//! frozen with its capture, and the viewer stands in the pane if there is one. Never two agents. The matrix is printed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +9,11 @@ use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
+use rustix::process::Signal;
+
 use super::{Frozen, running};
+use crate::support::proc::Process;
+use crate::support::wait::stays;
 use crate::support::{Home, Supervisor, Tmux, wait_until};
 
 /// Calls to tmux of a restore into its stand-in's pane: twice listing and epoch, listing, epoch, sessions, respawn, then
@@ -25,7 +30,7 @@ echo $n >"$CUT/count"
 [ "$n" = "$(cat "$CUT/at")" ] || exec "$TMUX_REAL" "$@"
 how=$(cat "$CUT/how")
 if [ -e "$CUT/after" ]; then "$TMUX_REAL" "$@" >"$CUT/out" 2>"$CUT/err"; code=$?; fi
-kill -$how $PPID
+[ "$how" = NONE ] || kill -$how $PPID
 CUT= sh "$CUT/between"
 echo $PPID >"$CUT/hit.new"
 mv "$CUT/hit.new" "$CUT/hit"
@@ -42,11 +47,25 @@ enum Between {
     Process,
     Pane,
     Window,
+    Server,
+}
+
+/// What its coordinator is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum How {
+    /// SIGKILL.
+    Kill,
+    /// SIGSTOP, and SIGCONT when it was seen that nothing moves.
+    Stop,
+    /// SIGSTOP, and SIGKILL when it was seen that nothing moves.
+    StopKill,
+    /// Nothing.
+    None,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Cut {
-    how: &'static str,
+    how: How,
     at: usize,
     after: bool,
     between: Between,
@@ -76,11 +95,19 @@ fn begin(home: &Home, tmux: &Tmux, frozen: Frozen, cut: Cut) -> Case {
     fs::create_dir(&folder).unwrap();
     let write = |name: &str, text: &str| fs::write(folder.join(name), text).unwrap();
     write("at", &cut.at.to_string());
-    write("how", cut.how);
+    write(
+        "how",
+        match cut.how {
+            How::Kill => "KILL",
+            How::Stop | How::StopKill => "STOP",
+            How::None => "NONE",
+        },
+    );
     if cut.after {
         write("after", "");
     }
     let pane = &frozen.agent.pane.id;
+    let server = tmux.server().pid;
     let tmux = format!("'{}' -S '{}'", crate::support::tmux::real_binary().display(), tmux.socket_text());
     write(
         "between",
@@ -89,6 +116,7 @@ fn begin(home: &Home, tmux: &Tmux, frozen: Frozen, cut: Cut) -> Case {
             Between::Process => format!("kill -KILL $({tmux} display-message -p -t {pane} '#{{pane_pid}}')"),
             Between::Pane => format!("{tmux} kill-pane -t {pane}"),
             Between::Window => format!("{tmux} kill-window -t {pane}"),
+            Between::Server => format!("kill -KILL {server}"),
         },
     );
     let mut command = home.ait_command(["restore", &frozen.id]);
@@ -108,7 +136,8 @@ fn end(home: &Home, tmux: &Tmux, frozen: &Frozen) -> Option<&'static str> {
         return None;
     }
     let format = "#{pane_id} #{pane_dead} #{pane_pid} #{@aitask_frozen} #{@aitask_standin_ready}";
-    let panes = tmux.ok(["list-panes", "-a", "-F", format]);
+    let told = tmux.run(["list-panes", "-a", "-F", format]);
+    let panes = if told.status.success() { told.text() } else { String::new() };
     let pane = record["pane_id"].as_str()?;
     let row = panes.lines().find(|line| !pane.is_empty() && line.split(' ').next() == Some(pane));
     match (record["state"].as_str()?, agents) {
@@ -134,6 +163,11 @@ fn finish(home: &Home, tmux: &Tmux, mut case: Case) -> (Cut, &'static str) {
             fs::read_to_string(case.folder.join("hit")).ok().and_then(|hit| hit.trim().parse::<u32>().ok());
         hit.map(Some).or_else(|| case.restore.try_wait().unwrap().map(|_| None))
     });
+    if let (Some(coordinator), How::Stop | How::StopKill) = (hit, case.cut.how) {
+        nothing_moves(home, &case.frozen, &what);
+        let then = if case.cut.how == How::Stop { Signal::CONT } else { Signal::KILL };
+        Process::of(coordinator).unwrap().signal(then);
+    }
     wait_until(&format!("the command {what} to end"), SETTLES, || case.restore.try_wait().unwrap());
     let ended =
         wait_until(&format!("the end of {what}: {:?}", home.record(&case.frozen.id)), SETTLES, || {
@@ -143,6 +177,16 @@ fn finish(home: &Home, tmux: &Tmux, mut case: Case) -> (Cut, &'static str) {
     (case.cut, if hit.is_some() { ended } else { "not reached" })
 }
 
+/// While the owner of its lease is stopped, the record is its own: far longer than the grace of one that is gone.
+fn nothing_moves(home: &Home, frozen: &Frozen, what: &str) {
+    let held = || home.record(&frozen.id).map(|record| (record["state"].clone(), record["op_nonce"].clone()));
+    let before = held();
+    if before.as_ref().is_some_and(|(_, nonce)| nonce != "") {
+        let what = format!("{what}: it is left alone while stopped");
+        stays(&what, Duration::from_secs(3), || held() == before);
+    }
+}
+
 fn matrix(cuts: &[Cut]) {
     let (home, tmux, _supervisor) = world();
     let mut ends = BTreeMap::new();
@@ -150,7 +194,7 @@ fn matrix(cuts: &[Cut]) {
         let frozen: Vec<Frozen> = batch
             .iter()
             .map(|cut| {
-                let window = format!("{}{}{}{:?}", cut.how, cut.at, cut.after, cut.between);
+                let window = format!("{:?}{}{}{:?}", cut.how, cut.at, cut.after, cut.between);
                 Frozen::claude(&tmux, "main", &window, "alpha")
             })
             .collect();
@@ -161,13 +205,22 @@ fn matrix(cuts: &[Cut]) {
             ends.insert(cut, end);
         }
     }
-    for (cut, end) in &ends {
+    show(&ends);
+}
+
+fn show(ends: &BTreeMap<Cut, &'static str>) {
+    for (cut, end) in ends {
         let side = if cut.after { "after " } else { "before" };
-        println!("  {:4} {side} call {:2}  {:8}  {end}", cut.how, cut.at, format!("{:?}", cut.between));
+        println!(
+            "  {:8} {side} call {:2}  {:8}  {end}",
+            format!("{:?}", cut.how),
+            cut.at,
+            format!("{:?}", cut.between)
+        );
     }
 }
 
-fn all(how: &'static str, betweens: &[Between]) -> Vec<Cut> {
+fn all(how: How, betweens: &[Between]) -> Vec<Cut> {
     let mut all = Vec::new();
     for at in 1..=CALLS {
         for after in [false, true] {
@@ -179,7 +232,7 @@ fn all(how: &'static str, betweens: &[Between]) -> Vec<Cut> {
 
 #[test]
 fn a_coordinator_that_is_killed_at_any_call_leaves_one_agent_or_its_viewer() {
-    matrix(&all("KILL", &[Between::Nothing]));
+    matrix(&all(How::Kill, &[Between::Nothing]));
 }
 
 #[test]
@@ -187,5 +240,31 @@ fn a_coordinator_killed_together_with_what_it_works_on_leaves_no_second_agent() 
     let few = [Between::Pane];
     let every = [Between::Process, Between::Pane, Between::Window];
     let count = crate::support::wait::trials(few.len(), every.len());
-    matrix(&all("KILL", if count == few.len() { &few } else { &every }));
+    matrix(&all(How::Kill, if count == few.len() { &few } else { &every }));
+}
+
+/// The calls at which a stop differs: before the lease is taken, under it, at the respawn, while it is proven.
+const STOPS: [usize; 4] = [2, 5, 8, 9];
+
+#[test]
+fn while_a_coordinator_is_stopped_nothing_moves_and_then_it_ends_right() {
+    let cuts = [How::Stop, How::StopKill]
+        .into_iter()
+        .flat_map(|how| STOPS.map(|at| Cut { how, at, after: true, between: Between::Nothing }));
+    matrix(&cuts.collect::<Vec<Cut>>());
+}
+
+#[test]
+fn a_server_killed_in_between_leaves_no_second_agent() {
+    let mut ends = BTreeMap::new();
+    for how in [How::Kill, How::None] {
+        for (at, after) in [(3, true), (7, false), (8, true), (9, true)] {
+            let (home, tmux, _supervisor) = world();
+            let frozen = Frozen::claude(&tmux, "main", "work", "alpha");
+            let case = begin(&home, &tmux, frozen, Cut { how, at, after, between: Between::Server });
+            let (cut, end) = finish(&home, &tmux, case);
+            ends.insert(cut, end);
+        }
+    }
+    show(&ends);
 }
