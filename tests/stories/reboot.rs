@@ -112,7 +112,7 @@ fn a_power_cut_is_a_loss_by_reboot_in_one_write() {
 }
 
 /// Rewrites this boot's id in everything that is stored, which is what a reboot looks like from within the next boot.
-fn another_boot(home: &Home) {
+pub(crate) fn another_boot(home: &Home) {
     let now = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
     let now = now.trim();
     // of the same length, so that the archive's index still fits
@@ -131,4 +131,17 @@ fn another_boot(home: &Home) {
         }
     }
     assert!(rewritten > 0, "the store names its boot");
+    // a floor plan's file is named by the boot, too
+    for entry in fs::read_dir(home.home().join(".local/state/ait/plans")).into_iter().flatten().flatten() {
+        let text = fs::read_to_string(entry.path()).unwrap().replace(now, &then);
+        let plan: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let bytes = plan["server"]["socket"].as_str().unwrap().bytes().chain([0]).chain(then.bytes());
+        let hash = bytes.fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        let name = entry.file_name().into_string().unwrap();
+        let rest = name.split_once('-').unwrap().1;
+        fs::write(entry.path(), text).unwrap();
+        fs::rename(entry.path(), entry.path().with_file_name(format!("{hash:016x}-{rest}"))).unwrap();
+    }
 }

@@ -1,13 +1,11 @@
-//! The server is killed, or the machine goes: all is back by itself.
-
-use rustix::process::Signal;
+//! The server is killed: all is back by itself.
 
 use super::Fleet;
 
 #[test]
-fn a_killed_server_takes_nothing_with_it() {
-    let fleet = Fleet::new(&["alpha", "beta"]);
-    let old = fleet.tmux.server().pid;
-    fleet.tmux.kill(Signal::KILL);
+fn a_killed_server_takes_nothing_of_three_projects_with_it() {
+    let fleet = Fleet::new(&["alpha", "beta", "gamma"]);
+    assert_eq!(fleet.agents.len(), 12);
+    let old = fleet.crash();
     fleet.all_back(old);
 }

@@ -1,14 +1,21 @@
 //! Recovery: what a crash took is back in its place and in its conversation, once and without a command.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
+use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::support::tmux::Pane;
+use crate::support::wait::stays;
 use crate::support::{DEADLINE, Fake, Home, Supervisor, Tmux, proc, wait_until};
 
+mod bare;
 mod crash;
+mod cuts;
 mod offers;
+mod outlive;
+mod reboot;
 
 /// Agents in several projects, with splits and companions.
 struct Fleet {
@@ -73,13 +80,21 @@ fn shape(layout: &str) -> String {
 }
 
 impl Fleet {
-    /// `projects` sessions; in each a window of two agents and a shell, and one alone at index 7.
+    /// A session for each of `projects`, with four agents: a window of two and a shell between them, one alone at index 7, one
+    /// in a window whose first pane is a shell.
     #[track_caller]
     fn new(projects: &[&str]) -> Fleet {
+        Fleet::with(projects, |_| {})
+    }
+
+    /// The same in a world that was prepared.
+    #[track_caller]
+    fn with(projects: &[&str], prepare: impl FnOnce(&Home)) -> Fleet {
         let home = Home::new();
         home.hooked("claude");
+        prepare(&home);
         let tmux = Tmux::start(&home);
-        let supervisor = Supervisor::start(&home, &[&tmux]);
+        let supervisor = supervisor(&home, &tmux);
         let mut agents = Vec::new();
         for project in projects {
             let root = home.project(project);
@@ -99,7 +114,10 @@ impl Fleet {
             tmux.ok(["select-layout", "-t", &first.pane.window, "main-vertical"]);
             let alone = Fake::claude(&tmux, project, "alone", &root);
             tmux.ok(["move-window", "-d", "-s", &alone.pane.window, "-t", &format!("{project}:7")]);
-            for agent in [first, second, alone] {
+            let shell = tmux.window(project, "below", &home.project("notes"), &["/bin/sh"]);
+            let new = crate::support::fake::new_id();
+            let below = first.at(shell).beside(&tmux, "claude", &["--session-id", &new]).up(&tmux);
+            for agent in [first, second, alone, below] {
                 agent.prompt(&tmux, "one");
                 agents.push(agent);
             }
@@ -179,6 +197,57 @@ impl Fleet {
             back.ready(&self.tmux);
             assert_eq!(back.turns(), 1, "its conversation goes on");
         }
+        let mut windows: Vec<(&String, &String, usize)> = self
+            .agents
+            .iter()
+            .map(|member| (&member.place.session, &member.place.index, member.place.folders.len()))
+            .collect();
+        windows.sort();
+        windows.dedup();
+        for session in windows.iter().map(|(session, ..)| *session) {
+            let wanted: usize = windows.iter().filter(|window| window.0 == session).map(|window| window.2).sum();
+            wait_until("no pane too many", DEADLINE, || {
+                let panes = self.tmux.ok(["list-panes", "-s", "-t", &format!("={session}:"), "-F", "#{pane_id}"]);
+                (panes.lines().count() == wanted).then_some(()).or_else(|| {
+                    eprintln!("{session} has {} panes, not {wanted}", panes.lines().count());
+                    None
+                })
+            });
+        }
+    }
+
+    /// Kills the server, and gives its pid.
+    #[track_caller]
+    fn crash(&self) -> u32 {
+        let old = self.tmux.server().pid;
+        self.tmux.kill(Signal::KILL);
+        old
+    }
+
+    /// Kills the server, waits until all are kept as lost, and gives its pid.
+    #[track_caller]
+    fn lose(&self) -> u32 {
+        let old = self.crash();
+        self.home.store_until("all to be lost", |home| {
+            let lost = |member: &Member| {
+                home.record(&member.id).is_some_and(|record| record["ait"]["lost"]["cause"].is_string())
+            };
+            self.agents.iter().all(lost).then_some(())
+        });
+        old
+    }
+
+    /// Fails unless nothing runs of any of them, and goes on not to for a while.
+    #[track_caller]
+    fn stay_lost(&self) {
+        let none = || {
+            let back = |member: &Member| {
+                let lost = self.home.record(&member.id).is_some_and(|r| r["ait"]["lost"].is_object());
+                !lost || running(&self.home, &member.conversation) > 0
+            };
+            !self.agents.iter().any(back)
+        };
+        stays("nothing comes back unasked", Duration::from_secs(3), none);
     }
 
     /// Fails unless exactly one agent of that conversation runs.
@@ -186,6 +255,14 @@ impl Fleet {
     fn once(&self, conversation: &str) {
         assert_eq!(running(&self.home, conversation), 1, "{conversation} runs once");
     }
+}
+
+/// A supervisor that settles what was cut short at once.
+#[track_caller]
+fn supervisor(home: &Home, tmux: &Tmux) -> Supervisor {
+    let supervisor = Supervisor::launch(home, &[tmux], &[("AITASKS_STALE_OP_GRACE", "1")]);
+    supervisor.ready();
+    supervisor
 }
 
 /// Whether the record is live in a server other than the one with this pid.

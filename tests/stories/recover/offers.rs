@@ -1,6 +1,8 @@
 //! What is not brought back unasked, and why.
 
-use super::Fleet;
+use serde_json::json;
+
+use super::{Fleet, running, settings};
 
 #[test]
 fn a_server_that_was_stopped_is_offered_and_not_done() {
@@ -17,6 +19,61 @@ fn a_server_that_was_stopped_is_offered_and_not_done() {
     for member in &fleet.agents {
         assert_eq!(super::running(&fleet.home, &member.conversation), 0);
     }
+    fleet.home.ait(["recover"]).ok();
+    fleet.all_back(old);
+}
+
+#[test]
+fn an_agent_that_is_lost_again_at_once_is_offered() {
+    let fleet = Fleet::new(&["alpha"]);
+    let old = fleet.crash();
+    fleet.all_back(old);
+    let old = fleet.lose();
+    fleet.stay_lost();
+    fleet.supervisor.status_until("the offers", |status| {
+        let told = status.to_string();
+        let offered = |id: &str| told.contains(&format!("`ait recover {id}` does"));
+        (told.contains("it was lost again") && fleet.agents.iter().all(|m| offered(&m.id))).then_some(())
+    });
+    fleet.home.ait(["recover"]).ok();
+    fleet.all_back(old);
+}
+
+#[test]
+fn what_the_settings_say_is_done_and_what_a_record_says_is_stronger() {
+    for (policy, says) in [("offer", "the settings say to offer it"), ("off", "kept, as the settings say")] {
+        let fleet = Fleet::with(&["alpha"], |home| settings(home, &format!("recover = \"{policy}\"\n")));
+        let own = &fleet.agents[2];
+        fleet.home.ait(["recover", "--set", "auto", &own.id]).ok();
+        let old = fleet.crash();
+        fleet.home.store_until("the one to be back", |home| super::is_back(home, &own.id, old).then_some(()));
+        fleet.tmux.remember();
+        fleet.supervisor.status_until("what is said of the others", |status| {
+            (status.to_string().matches(says).count() >= 3).then_some(())
+        });
+        for member in &fleet.agents {
+            let wanted = usize::from(member.id == own.id);
+            assert_eq!(running(&fleet.home, &member.conversation), wanted, "{policy}");
+        }
+        let others: Vec<&str> = fleet.agents.iter().map(|m| m.id.as_str()).filter(|id| *id != own.id).collect();
+        fleet.home.ait([&["recover"], others.as_slice()].concat()).ok();
+        fleet.all_back(old);
+    }
+}
+
+#[test]
+fn three_agents_that_fail_in_a_row_stop_the_rest() {
+    let fleet = Fleet::new(&["alpha", "beta"]);
+    fleet.home.manners("claude", json!({ "exit": 3 }));
+    let old = fleet.lose();
+    let failed = fleet.supervisor.status_until("those that failed", |status| {
+        let told = status.to_string();
+        let count = told.matches("bringing it back did not work: agent_exited").count();
+        (count >= 3 && told.contains("breaker")).then_some(count)
+    });
+    assert_eq!(failed, 3, "the rest was not tried");
+    fleet.stay_lost();
+    fleet.home.manners("claude", json!({}));
     fleet.home.ait(["recover"]).ok();
     fleet.all_back(old);
 }
