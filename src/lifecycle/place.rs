@@ -4,7 +4,7 @@
 //! frozen records with their screens where they belong, and the next try finds them: a stand-in that no record knows yet is
 //! known by its process. Nothing is typed, nothing of the user's is moved, and no session of another project is touched.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -81,6 +81,13 @@ struct Made {
     index: i64,
 }
 
+/// On which side of another pane one is split off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Before,
+    Behind,
+}
+
 /// Places the stand-ins of these lost records on the server at `socket`, starting one if none listens.
 ///
 /// # Errors
@@ -148,6 +155,8 @@ struct Site<'a> {
     made: BTreeSet<SessionId>,
     /// Stand-ins that an earlier try left.
     strays: BTreeMap<RecordId, Made>,
+    /// Windows with such a one that its record does not know: that try was cut short there.
+    unsigned: BTreeSet<WindowId>,
     placed: Placed,
 }
 
@@ -161,6 +170,7 @@ impl<'a> Site<'a> {
             sessions: BTreeMap::new(),
             made: BTreeSet::new(),
             strays: BTreeMap::new(),
+            unsigned: BTreeSet::new(),
             placed: Placed::default(),
         };
         if let Probe::Listening(_) = probe(socket) {
@@ -171,6 +181,10 @@ impl<'a> Site<'a> {
                 let index = snapshot.windows.iter().find(|w| w.id == row.window).map_or(0, |w| w.index);
                 let stray = Made { pane: row.id, pid, window: row.window, session: row.session, index };
                 site.strays.insert(id, stray);
+                let signed = site.records.get(&id).and_then(|record| record.location.pane_id());
+                if signed != Some(crate::record::PaneId(row.id.0)) {
+                    site.unsigned.insert(row.window);
+                }
             }
             site.before = Some(snapshot);
         }
@@ -192,25 +206,34 @@ impl<'a> Site<'a> {
             })
             .collect();
         let mut last = self.standing(&window).await?;
+        let stray = |pane: &PlanPane| self.strays.get(&pane.record?).copied();
+        let there = last.or_else(|| wanted.iter().find_map(|pane| stray(pane)));
+        let mut companions = there.map(|made| self.companions(made.window)).unwrap_or_default();
         let mut agents = Vec::new();
-        for pane in wanted {
-            let stray = pane.record.and_then(|id| self.strays.get(&id).copied());
-            let made = match (stray, last) {
-                (Some(stray), _) => stray,
+        for (pane, side) in in_order(&wanted, last.is_some()) {
+            let known = match pane.record {
+                Some(id) => self.strays.get(&id).copied(),
+                None => companions.pop_front(),
+            };
+            let made = match (known, last) {
+                (Some(known), _) => known,
                 (None, None) => self.open(&window, pane).await?,
-                (None, Some(beside)) => match self.split(beside, pane).await? {
+                (None, Some(beside)) => match self.split(beside, side, pane).await? {
                     Some(made) => made,
                     None => continue,
                 },
             };
-            last = Some(made);
+            if side == Side::Behind {
+                last = Some(made);
+            }
             if let Some(id) = pane.record {
                 agents.push((id, made));
             } else if pane.active {
                 self.tmux()?.run(["select-pane", "-t", &made.pane.to_string()]).await?;
             }
         }
-        let Some(last) = last else { return Ok(()) };
+        let Some(mut last) = last else { return Ok(()) };
+        self.settle(&window, &mut last).await?;
         self.arrange(&window, last).await?;
         self.sign(&window, &agents).await?;
         if !window.restored
@@ -237,6 +260,39 @@ impl<'a> Site<'a> {
             let index = before.windows.iter().find(|w| w.id == row.window).map_or(0, |w| w.index);
             Some(Made { pane: row.id, pid: row.pid?, window: row.window, session: row.session, index })
         }))
+    }
+
+    /// The panes of a window that was there already in which no agent and no stand-in is, in order.
+    fn companions(&self, window: WindowId) -> VecDeque<Made> {
+        let Some(before) = &self.before else { return VecDeque::new() };
+        let index = before.windows.iter().find(|row| row.id == window).map_or(0, |row| row.index);
+        let mut panes = VecDeque::new();
+        for row in before.panes.iter().filter(|row| row.window == window && !row.dead) {
+            let Some(pid) = row.pid else { continue };
+            if row.stamp.is_empty() && row.frozen.is_empty() && stand_in_of(pid).is_none() {
+                panes.push_back(Made { pane: row.id, pid, window, session: row.session, index });
+            }
+        }
+        panes
+    }
+
+    /// Moves a window that an earlier try has left where it was made to its own index.
+    async fn settle(&mut self, window: &PlanWindow, made: &mut Made) -> Result<(), NotPlaced> {
+        if made.index == window.index || !self.unsigned.contains(&made.window) {
+            return Ok(());
+        }
+        let target = format!("{}:{}", made.session, window.index);
+        let moved =
+            self.tmux()?.run(["move-window", "-d", "-s", &made.window.to_string(), "-t", &target]).await;
+        match moved {
+            Ok(_) => made.index = window.index,
+            Err(Unanswered::Refused { .. }) => {
+                let at = made.index;
+                self.say(window, &format!("its index {} is taken: it is at {at}", window.index));
+            }
+            Err(other) => return Err(other.into()),
+        }
+        Ok(())
     }
 
     /// Makes a window with its first pane, under its name and index where that is free.
@@ -285,10 +341,18 @@ impl<'a> Site<'a> {
         Ok(made)
     }
 
-    /// Splits off a pane behind `beside`; `None`, and said, where there is no room even after tiling.
-    async fn split(&mut self, beside: Made, pane: &PlanPane) -> Result<Option<Made>, NotPlaced> {
+    /// Splits off a pane beside another; `None`, and said, where there is no room even after tiling.
+    async fn split(
+        &mut self,
+        beside: Made,
+        side: Side,
+        pane: &PlanPane,
+    ) -> Result<Option<Made>, NotPlaced> {
         let (window, target) = (beside.window.to_string(), beside.pane.to_string());
         let mut words = words(["split-window", "-d", "-P", "-F", MADE, "-t", &target]);
+        if side == Side::Before {
+            words.push("-b".into());
+        }
         words.extend(self.content(pane));
         for tiled in [false, true] {
             if tiled {
@@ -477,6 +541,17 @@ impl<'a> Site<'a> {
     }
 }
 
+/// The panes in the order they are made. A window that is made begins with an agent: its stand-in tells whose the window is,
+/// should the rest be cut short. Companions that stood before it are split off before it.
+fn in_order<'p>(wanted: &[&'p PlanPane], stands: bool) -> Vec<(&'p PlanPane, Side)> {
+    let first = if stands { None } else { wanted.iter().position(|pane| pane.record.is_some()) };
+    let (before, rest) = wanted.split_at(first.unwrap_or(0));
+    let (agent, behind) = rest.split_at(rest.len().min(1));
+    let behind_it = |pane: &&'p PlanPane| (*pane, Side::Behind);
+    let before = before.iter().map(|pane| (*pane, Side::Before));
+    agent.iter().map(behind_it).chain(before).chain(behind.iter().map(behind_it)).collect()
+}
+
 /// Whose stand-in a process is, by its arguments.
 fn stand_in_of(pid: i32) -> Option<RecordId> {
     let facts = process::facts(pid)?;
@@ -538,6 +613,27 @@ mod tests {
         {
             assert_eq!(data(name), word, "{name}");
         }
+    }
+
+    #[test]
+    fn a_window_begins_with_an_agent() {
+        let pane = |record: Option<u32>| PlanPane {
+            record: record.map(RecordId::from_bits),
+            pid: 0,
+            cwd: None,
+            active: false,
+        };
+        let panes = [pane(None), pane(None), pane(Some(1)), pane(None), pane(Some(2))];
+        let wanted: Vec<&PlanPane> = panes.iter().collect();
+        let order = |stands| -> Vec<(usize, Side)> {
+            let at = |one: &PlanPane| panes.iter().position(|pane| std::ptr::eq(pane, one)).unwrap();
+            in_order(&wanted, stands).into_iter().map(|(pane, side)| (at(pane), side)).collect()
+        };
+        use Side::{Before, Behind};
+        assert_eq!(order(false), [(2, Behind), (0, Before), (1, Before), (3, Behind), (4, Behind)]);
+        assert_eq!(order(true), [0, 1, 2, 3, 4].map(|at| (at, Behind)));
+        assert_eq!(in_order(&wanted[..2], false).len(), 2, "no agent is left out or made up");
+        assert!(in_order(&[], false).is_empty());
     }
 
     #[test]

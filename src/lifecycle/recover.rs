@@ -247,7 +247,7 @@ impl Recovery<'_> {
                 End::Refused | End::Failed
                     if matches!(
                         outcome.word.as_str(),
-                        "lease_held" | "stopped" | "breaker" | "not_begun"
+                        "lease_held" | "stopped" | "not_begun"
                     ) => {}
                 End::Refused | End::Failed => attempt.end = AttemptEnd::Failed,
                 End::Planned | End::Left => {}
