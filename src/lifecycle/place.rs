@@ -342,12 +342,7 @@ impl<'a> Site<'a> {
     }
 
     /// Splits off a pane beside another; `None`, and said, where there is no room even after tiling.
-    async fn split(
-        &mut self,
-        beside: Made,
-        side: Side,
-        pane: &PlanPane,
-    ) -> Result<Option<Made>, NotPlaced> {
+    async fn split(&mut self, beside: Made, side: Side, pane: &PlanPane) -> Result<Option<Made>, NotPlaced> {
         let (window, target) = (beside.window.to_string(), beside.pane.to_string());
         let mut words = words(["split-window", "-d", "-P", "-F", MADE, "-t", &target]);
         if side == Side::Before {

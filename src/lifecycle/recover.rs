@@ -245,10 +245,7 @@ impl Recovery<'_> {
                 End::Done => attempt.end = AttemptEnd::Recovered,
                 // somebody else is at it, or nothing was begun for this one
                 End::Refused | End::Failed
-                    if matches!(
-                        outcome.word.as_str(),
-                        "lease_held" | "stopped" | "not_begun"
-                    ) => {}
+                    if matches!(outcome.word.as_str(), "lease_held" | "stopped" | "not_begun") => {}
                 End::Refused | End::Failed => attempt.end = AttemptEnd::Failed,
                 End::Planned | End::Left => {}
             }

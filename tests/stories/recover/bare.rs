@@ -61,7 +61,10 @@ fn an_agent_on_the_users_own_path_with_its_own_account_is_back_under_a_bare_supe
     });
     let environment = fs::read(format!("/proc/{back}/environ")).unwrap();
     let told = String::from_utf8_lossy(&environment).into_owned();
-    assert!(told.split('\0').any(|line| line == format!("CLAUDE_CONFIG_DIR={}", account.display())), "{told}");
+    assert!(
+        told.split('\0').any(|line| line == format!("CLAUDE_CONFIG_DIR={}", account.display())),
+        "{told}"
+    );
     let pane = record["pane_id"].as_str().unwrap();
     wait_until("the conversation to be on its screen", DEADLINE, || {
         tmux.ok(["capture-pane", "-p", "-t", pane]).contains("? for shortcuts").then_some(())

@@ -205,9 +205,11 @@ impl Fleet {
         windows.sort();
         windows.dedup();
         for session in windows.iter().map(|(session, ..)| *session) {
-            let wanted: usize = windows.iter().filter(|window| window.0 == session).map(|window| window.2).sum();
+            let wanted: usize =
+                windows.iter().filter(|window| window.0 == session).map(|window| window.2).sum();
             wait_until("no pane too many", DEADLINE, || {
-                let panes = self.tmux.ok(["list-panes", "-s", "-t", &format!("={session}:"), "-F", "#{pane_id}"]);
+                let panes =
+                    self.tmux.ok(["list-panes", "-s", "-t", &format!("={session}:"), "-F", "#{pane_id}"]);
                 (panes.lines().count() == wanted).then_some(()).or_else(|| {
                     eprintln!("{session} has {} panes, not {wanted}", panes.lines().count());
                     None

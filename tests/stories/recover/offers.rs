@@ -55,7 +55,8 @@ fn what_the_settings_say_is_done_and_what_a_record_says_is_stronger() {
             let wanted = usize::from(member.id == own.id);
             assert_eq!(running(&fleet.home, &member.conversation), wanted, "{policy}");
         }
-        let others: Vec<&str> = fleet.agents.iter().map(|m| m.id.as_str()).filter(|id| *id != own.id).collect();
+        let others: Vec<&str> =
+            fleet.agents.iter().map(|m| m.id.as_str()).filter(|id| *id != own.id).collect();
         fleet.home.ait([&["recover"], others.as_slice()].concat()).ok();
         fleet.all_back(old);
     }

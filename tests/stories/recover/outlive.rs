@@ -31,9 +31,9 @@ fn an_agent_that_outlived_its_server_and_whose_conversation_is_not_on_disk_is_le
     fleet.home.store_until("the others to be back", |home| {
         fleet.agents[1..].iter().all(|member| super::is_back(home, &member.id, old)).then_some(())
     });
-    fleet.supervisor.status_until("its offer", |status| {
-        status.to_string().contains("transcript_missing").then_some(())
-    });
+    fleet
+        .supervisor
+        .status_until("its offer", |status| status.to_string().contains("transcript_missing").then_some(()));
     assert!(process.alive(), "what nobody could bring back is not ended");
     assert_eq!(super::running(&fleet.home, &spared.conversation), 1);
     // its file again: by hand it comes back, and it is not doubled
