@@ -234,7 +234,7 @@ impl Host {
         let mut of: HashMap<tokio::task::Id, RecordId> = HashMap::new();
         let mut clean = true;
         loop {
-            while let Some(next) = fleet.next() {
+            while let Some(next) = fleet.next_step() {
                 match next {
                     Next::Finish => return clean,
                     Next::Skip(record, outcome) => clean &= said(record, outcome),

@@ -89,7 +89,7 @@ impl Fleet {
     }
 
     /// What to do next; `None` while it waits.
-    pub fn next(&mut self) -> Option<Next> {
+    pub fn next_step(&mut self) -> Option<Next> {
         if let Some(broken) = &self.broken
             && let Some(record) = self.waiting.pop_front()
         {
@@ -144,20 +144,20 @@ mod tests {
         let ids = ids(6);
         let mut fleet = Fleet::new(ids.iter().copied().chain([ids[0]]), Pace::default());
         for id in &ids[..4] {
-            assert_eq!(fleet.next(), Some(Next::Begin(*id)));
-            assert_eq!(fleet.next(), None, "{id} does not stand yet");
+            assert_eq!(fleet.next_step(), Some(Next::Begin(*id)));
+            assert_eq!(fleet.next_step(), None, "{id} does not stand yet");
             fleet.handle(FleetHeard::Standing(*id));
         }
-        assert_eq!(fleet.next(), None, "four are pending");
+        assert_eq!(fleet.next_step(), None, "four are pending");
         fleet.handle(FleetHeard::Ended(ids[1], ended("verified", End::Done)));
-        assert_eq!(fleet.next(), Some(Next::Begin(ids[4])));
+        assert_eq!(fleet.next_step(), Some(Next::Begin(ids[4])));
         fleet.handle(FleetHeard::Ended(ids[4], ended("no_session", End::Refused)));
-        assert_eq!(fleet.next(), Some(Next::Begin(ids[5])));
+        assert_eq!(fleet.next_step(), Some(Next::Begin(ids[5])));
         for id in [0, 2, 3, 5] {
-            assert_eq!(fleet.next(), None);
+            assert_eq!(fleet.next_step(), None);
             fleet.handle(FleetHeard::Ended(ids[id], ended("verified", End::Done)));
         }
-        assert_eq!(fleet.next(), Some(Next::Finish));
+        assert_eq!(fleet.next_step(), Some(Next::Finish));
     }
 
     #[test]
@@ -167,35 +167,35 @@ mod tests {
         for (id, word) in
             [(0, "agent_exited:1"), (1, "no_binary"), (2, "transcript_missing"), (3, "session_mismatch")]
         {
-            assert_eq!(fleet.next(), Some(Next::Begin(ids[id])));
+            assert_eq!(fleet.next_step(), Some(Next::Begin(ids[id])));
             fleet.handle(FleetHeard::Ended(ids[id], ended(word, End::Failed)));
         }
         for id in &ids[4..] {
             assert!(
-                matches!(fleet.next(), Some(Next::Skip(skipped, why)) if skipped == *id && why.word == "breaker")
+                matches!(fleet.next_step(), Some(Next::Skip(skipped, why)) if skipped == *id && why.word == "breaker")
             );
         }
-        assert_eq!(fleet.next(), Some(Next::Finish));
+        assert_eq!(fleet.next_step(), Some(Next::Finish));
 
         let mut fleet = Fleet::new(ids.clone(), Pace::default());
         for (id, word, end) in
             [(0, "no_binary", End::Refused), (1, "no_binary", End::Refused), (2, "verified", End::Done)]
         {
-            assert_eq!(fleet.next(), Some(Next::Begin(ids[id])));
+            assert_eq!(fleet.next_step(), Some(Next::Begin(ids[id])));
             fleet.handle(FleetHeard::Ended(ids[id], ended(word, end)));
         }
-        assert_eq!(fleet.next(), Some(Next::Begin(ids[3])), "one that came back ends the row");
+        assert_eq!(fleet.next_step(), Some(Next::Begin(ids[3])), "one that came back ends the row");
     }
 
     #[test]
     fn a_stop_leaves_the_rest() {
         let ids = ids(2);
         let mut fleet = Fleet::new(ids.clone(), Pace::default());
-        assert_eq!(fleet.next(), Some(Next::Begin(ids[0])));
+        assert_eq!(fleet.next_step(), Some(Next::Begin(ids[0])));
         fleet.handle(FleetHeard::Stop);
-        assert!(matches!(fleet.next(), Some(Next::Skip(id, _)) if id == ids[1]));
-        assert_eq!(fleet.next(), None);
+        assert!(matches!(fleet.next_step(), Some(Next::Skip(id, _)) if id == ids[1]));
+        assert_eq!(fleet.next_step(), None);
         fleet.handle(FleetHeard::Ended(ids[0], ended("verified", End::Done)));
-        assert_eq!(fleet.next(), Some(Next::Finish));
+        assert_eq!(fleet.next_step(), Some(Next::Finish));
     }
 }

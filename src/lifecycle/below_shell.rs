@@ -92,14 +92,11 @@ fn wait(job: Pid, told: &SigSet) -> io::Result<(u8, bool)> {
             }
             _ => {}
         }
-        match told.wait()? {
-            signal @ (Signal::SIGHUP | Signal::SIGTERM) => {
-                hung_up = true;
-                // gone already: the next look says so
-                let _ = killpg(job, signal);
-                let _ = killpg(job, Signal::SIGCONT);
-            }
-            _ => {}
+        if let signal @ (Signal::SIGHUP | Signal::SIGTERM) = told.wait()? {
+            hung_up = true;
+            // gone already: the next look says so
+            let _ = killpg(job, signal);
+            let _ = killpg(job, Signal::SIGCONT);
         }
     }
 }

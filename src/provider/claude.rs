@@ -183,7 +183,7 @@ fn menu(screen: &Screen) -> Phase {
     if says("Resume session") || says("Resume Session") {
         return Phase::Dialog(Dialog::Picker);
     }
-    let chosen = screen.from_below().take(16).any(|line| {
+    let chosen = screen.upwards().take(16).any(|line| {
         let text = line.text.trim_start();
         text.strip_prefix("❯ ").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
     });

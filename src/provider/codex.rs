@@ -126,7 +126,7 @@ fn titled(title: &str) -> Option<Phase> {
 
 /// The menus that take the prompt line's place: their hint is the last line of the screen.
 fn menu(screen: &Screen) -> Option<Phase> {
-    let last = screen.from_below().next()?.text.to_lowercase();
+    let last = screen.upwards().next()?.text.to_lowercase();
     if last.contains("r retry") && screen.says(6, "This conversation is open in another app") {
         return Some(Phase::Dialog(Dialog::OpenElsewhere));
     }

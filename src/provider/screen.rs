@@ -126,13 +126,13 @@ impl Screen {
     }
 
     /// The lines that have something on them, from the bottom.
-    pub(super) fn from_below(&self) -> impl Iterator<Item = &Line> {
+    pub(super) fn upwards(&self) -> impl Iterator<Item = &Line> {
         self.lines.iter().rev().filter(|line| !line.is_blank())
     }
 
     /// Whether one of the lowest `among` lines with something on them contains these words.
     pub(super) fn says(&self, among: usize, words: &str) -> bool {
-        self.from_below().take(among).any(|line| line.text.contains(words))
+        self.upwards().take(among).any(|line| line.text.contains(words))
     }
 
     /// Whether tmux wrote across it that the pane's process is gone.

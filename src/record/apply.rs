@@ -611,7 +611,8 @@ fn take_conversation(record: &mut Record, verb: &Verb, bind: &Bind) -> Result<()
         (None, Location::Gone) => record.ait.generation == bind.generation,
     };
     let frozen = matches!(record.state, State::Frozen { .. });
-    if !proven && !(frozen && record.ait.generation == bind.generation) {
+    let same_launch = frozen && record.ait.generation == bind.generation;
+    if !(proven || same_launch) {
         return Err(no_evidence(record, verb, "other_process"));
     }
     if matches!(record.ait.host, Some(Host::Shell { .. })) && !frozen && record.ait.agent.is_none() {

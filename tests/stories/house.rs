@@ -364,11 +364,6 @@ const SPARED: &[(&str, &str, &str)] = &[
     ),
     ("src/store/lock.rs", "thread::sleep", "the earlier scripts' lock tells nobody when it is free"),
     ("src/store/supervisor_lock.rs", "thread::sleep", "one who looks holds the lock for an instant"),
-    (
-        "src/tui/screen.rs",
-        "thread::sleep",
-        "the way of SIGHUP ends the process; this thread only ends what did not",
-    ),
 ];
 
 fn against_the_rules(source: &Source) -> Vec<String> {

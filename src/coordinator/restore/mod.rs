@@ -488,20 +488,20 @@ impl Restore {
         self.go(Stage::Living { running, outcome: Box::new(outcome) }, Act::Read);
     }
 
-    fn stamp(&mut self, running: &Running, outcome: Box<Outcome>) {
+    fn stamp(&mut self, running: &Running, outcome: Outcome) {
         let deed = Deed::StampRestored { release: running.below_shell() };
         let act = PaneAct { pane: running.started.pane, pid: Some(running.started.process.pid), deed };
-        self.go(Stage::Stamping(outcome), Act::Pane(act));
+        self.go(Stage::Stamping(Box::new(outcome)), Act::Pane(act));
     }
 
-    fn stamped(&mut self, outcome: Box<Outcome>, acted: &Acted) {
+    fn stamped(&mut self, outcome: Outcome, acted: &Acted) {
         match acted {
             Acted::Done | Acted::NotMet | Acted::NoServer => {}
             Acted::Refused(why) | Acted::Unknown(why) => {
                 self.warnings.push(format!("its pane's marks could not be put right: {why}"));
             }
         }
-        self.finish(*outcome);
+        self.finish(outcome);
     }
 
     // -- back to the stand-in
@@ -693,9 +693,9 @@ impl Coordinator for Restore {
             }
             (Stage::Rereading { outcome, .. }, Heard::NoStore(_)) => self.finish(*outcome),
             (Stage::Living { running, outcome }, Heard::Record(_) | Heard::NoStore(_)) => {
-                self.stamp(&running, outcome);
+                self.stamp(&running, *outcome);
             }
-            (Stage::Stamping(outcome), Heard::Acted(acted)) => self.stamped(outcome, &acted),
+            (Stage::Stamping(outcome), Heard::Acted(acted)) => self.stamped(*outcome, &acted),
             (Stage::Undoing { held, back, outcome, error }, Heard::Applied(applied)) => {
                 self.undone(now, held, back, outcome, error, applied);
             }

@@ -51,7 +51,7 @@ pub(super) fn without(text: &str) -> Result<String, String> {
     let block = &text[begin..begin + length];
     let foreign = block.lines().skip(1).any(|line| {
         let line = line.trim();
-        let command = line.strip_prefix("- command: ").map(|text| serde_json::from_str::<String>(text));
+        let command = line.strip_prefix("- command: ").map(serde_json::from_str::<String>);
         match command {
             Some(command) => !command.is_ok_and(|command| is_own(&command)),
             None => !(line.ends_with(':') || line == "timeout: 5" || line.is_empty()),

@@ -141,9 +141,7 @@ impl Performer<'_> {
             }
             let pane = servers.iter().find_map(|server| {
                 let row = server.panes.iter().find(|row| {
-                    row.pid.is_some_and(|pid| {
-                        pid == process.pid || table.descendants(pid).iter().any(|below| *below == process)
-                    })
+                    row.pid.is_some_and(|pid| pid == process.pid || table.descendants(pid).contains(&process))
                 })?;
                 Some((PaneId(row.id.0), server.epoch.clone(), row.pid.and_then(process::identify)?))
             });

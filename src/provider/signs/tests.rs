@@ -142,10 +142,8 @@ fn a_quoted_dialog_is_no_dialog() {
     let quoted = "● It shows:\n  Do you want to proceed?\n  ❯ 1. Yes\n  Esc to cancel · Tab to amend\n  • Working (2s • esc to interrupt)\n";
     let screen = format!("{quoted}\n{rule}\n❯ \n{rule}\n  ⏸ manual mode on · ? for shortcuts\n");
     assert_eq!(sight("claude", "", &screen).phase, Phase::Ready);
-    let screen = format!(
-        "• It shows:\n  Press enter to confirm or esc to cancel\n\n  Worked for 5s • 20:49\n\n› \n\n  x\n  y\n"
-    );
-    assert_eq!(sight("codex", "", &screen).phase, Phase::Ready);
+    let screen = "• It shows:\n  Press enter to confirm or esc to cancel\n\n  Worked for 5s • 20:49\n\n› \n\n  x\n  y\n";
+    assert_eq!(sight("codex", "", screen).phase, Phase::Ready);
 }
 
 #[test]
