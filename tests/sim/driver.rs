@@ -47,6 +47,7 @@ impl Sim {
             store: PathBuf::from("/store"),
             sockets: Vec::new(),
             grace: if self.is(Mutant::KeepsLeases) { u64::MAX / 4 } else { 60 },
+            ack_grace: 20,
             last_stop: self.disk.last_stop.take(),
             policies: ait::supervisor::recovery::Policies::default(),
         };
