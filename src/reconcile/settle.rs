@@ -6,6 +6,9 @@ use crate::record::{
     is_lease_free,
 };
 
+/// How long a dead pane is given to take its stand-in's stamp, in seconds, besides twice the grace of its lease.
+const STAMPING: u64 = 30;
+
 /// What was seen of a record's pane, by a complete listing of the server of its epoch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PaneSight {
@@ -157,7 +160,7 @@ fn settle_freezing(record: &Record, pane: &Pane, facts: &Facts<'_>) -> Settle {
     // the coordinator went between `freeze-begin` and the stamp, and then the agent did
     if pane.dead && record.location.pane_id() == Some(pane.id) {
         // one that never carried the record's own stamp takes no other: nothing waits for ever
-        return if waited(record, facts) <= facts.grace.saturating_mul(2) {
+        return if waited(record, facts) <= facts.grace.saturating_mul(2).saturating_add(STAMPING) {
             Settle::StampFrozen(pane.id)
         } else {
             Settle::Commit(Location::Gone)
@@ -330,6 +333,9 @@ mod tests {
         );
         assert_eq!(settled(pane(99)), Settle::Commit(Location::Gone), "a stranger's pane");
         let unstamped = Pane { dead: true, ..pane(41) };
+        assert_eq!(settled(unstamped.clone()), Settle::StampFrozen(PaneId(1)));
+        let much_later = World { now: 100 + 121 + 30, ..World::new(&[5, 41]) };
+        let settled = |pane: Pane| much_later.with(|facts| settle(&record, &there(pane), facts, 20));
         assert_eq!(settled(unstamped), Settle::Commit(Location::Gone), "it takes no stamp");
         assert_eq!(settled(pane(41)), Settle::AbortFreeze(PaneId(1)), "its shell");
     }

@@ -123,8 +123,9 @@ pub(super) struct Up {
     pub(super) respawned: BTreeSet<(PaneId, RecordId, i32)>,
     /// When a stand-in was last ordered into a pane, so that one on its way up is not ended by the next.
     pub(super) stood: BTreeMap<(PaneId, RecordId), Duration>,
-    /// Stamps of stand-ins that were ordered off panes whose agent runs, once each: the pane, the record and the process.
-    pub(super) unfrozen: BTreeSet<(PaneId, RecordId, i32)>,
+    /// Panes of live records that carry a stand-in's stamp, and since when: the pane, the record and the process. The longest
+    /// time there is once the stamp was ordered off.
+    pub(super) unfrozen: BTreeMap<(PaneId, RecordId, i32), Duration>,
     /// The restores that were cut short for whose sake the server was listed anew, by the lease's token.
     pub(super) relisted: BTreeSet<(RecordId, Nonce)>,
     /// Dead panes that stay, because the user keeps them or the server would not close them.
@@ -320,7 +321,7 @@ impl Up {
             claimed: BTreeSet::new(),
             respawned: BTreeSet::new(),
             stood: BTreeMap::new(),
-            unfrozen: BTreeSet::new(),
+            unfrozen: BTreeMap::new(),
             relisted: BTreeSet::new(),
             left: BTreeSet::new(),
             taking_back: false,

@@ -72,6 +72,17 @@ impl Supervisor {
                 return None;
             }
             (_, None) => return None,
+            // stamps and respawns are told late: what was done a moment ago must be seen before it is undone or taken for good
+            (
+                Settle::AbortFreeze(_)
+                | Settle::Commit(Location::Gone)
+                | Settle::AbortRestore { .. }
+                | Settle::Confirm(_),
+                Some(nonce),
+            ) if self.relist(now, record, nonce) => {
+                self.look_again(now);
+                return None;
+            }
             (Settle::Commit(at), Some(nonce)) => (Verb::FreezeCommit { nonce, at }, "frozen"),
             (Settle::AbortFreeze(pane), Some(nonce)) => {
                 if let Some(socket) = record.ait.server.as_ref().map(|epoch| epoch.socket.clone()) {
@@ -79,14 +90,6 @@ impl Supervisor {
                     self.ask(now, Path::new(&socket), ask);
                 }
                 (Verb::FreezeAbort { nonce }, "unfrozen")
-            }
-            // a respawn is told late: what was started a moment ago must be seen before its restore is undone or
-            // taken for good
-            (Settle::AbortRestore { .. } | Settle::Confirm(_), Some(nonce))
-                if self.relist(now, record, nonce) =>
-            {
-                self.look_again(now);
-                return None;
             }
             (Settle::AbortRestore { error, .. }, Some(nonce)) => {
                 (Verb::RestoreAbort { nonce, error: error.to_owned() }, "restore_failed")
@@ -121,11 +124,22 @@ impl Supervisor {
             return;
         };
         let id = record.id.to_string();
-        let Some(row) = up.world.pane(pane).filter(|row| row.frozen == id && !row.dead) else { return };
+        let Some(row) = up.world.pane(pane) else { return };
         let key = (pane, record.id, row.pid.unwrap_or_default());
-        if up.unfrozen.insert(key) {
-            self.ask(now, &socket, Ask::UnstampFrozen { pane, record: record.id });
+        if row.frozen != id || row.dead {
+            up.unfrozen.remove(&key);
+            return;
         }
+        // the server may tell of a freeze before the store does
+        let since = *up.unfrozen.entry(key).or_insert(now.mono);
+        if since == Duration::MAX {
+            return;
+        }
+        if now.mono < since + AGAIN {
+            return self.look_again(now);
+        }
+        up.unfrozen.insert(key, Duration::MAX);
+        self.ask(now, &socket, Ask::UnstampFrozen { pane, record: record.id });
     }
 
     /// Whether the socket of a record was looked at whole: a server on it is listed, or nobody listens there.

@@ -15,8 +15,9 @@ use crate::support::proc::Process;
 use crate::support::wait::{stays, within};
 use crate::support::{Agent, DEADLINE, Home, Supervisor, Tmux, wait_until};
 
-/// Calls to tmux of a forced freeze: listing, epoch, title and screen, capture, stamp, respawn, listing, epoch.
-const CALLS: usize = 8;
+/// Calls to tmux of a forced freeze: listing, epoch, title and screen, capture, capture under
+/// the lease, stamp, respawn, listing, epoch.
+const CALLS: usize = 9;
 
 /// Cuts the caller at the call `$CUT/at`, as `$CUT/how` says, before or after it, and does `$CUT/between`.
 const WRAPPER: &str = r#"
@@ -134,12 +135,14 @@ fn end(home: &Home, tmux: &Tmux, agent: &Agent, process: Process) -> Option<&'st
     }
 }
 
-/// The call that stamps the pane; `freeze-begin` is written before it, and the agent is told to end after it.
-const STAMP: usize = 5;
+/// The first call after `freeze-begin`.
+const BEGUN: usize = 5;
+/// The call that stamps the pane; the agent is told to end after it.
+const STAMP: usize = 6;
 
 /// What a cut may come to. One that is let go on finds out what was done meanwhile: the supervisor may have been first.
 fn allowed(cut: Cut) -> &'static [&'static str] {
-    let (begun, killed) = (cut.at >= STAMP, cut.how == "KILL");
+    let (begun, killed) = (cut.at >= BEGUN, cut.how == "KILL");
     match cut.between {
         Between::Nothing if killed && cut.at <= STAMP => &["runs, live"],
         Between::Nothing => &["frozen, viewer"],
