@@ -190,8 +190,12 @@ impl Supervisor {
                     server.link = Link::Down;
                     continue;
                 }
+                // one that came back too late for the last end on it still looks what that left
                 Link::Up(up)
-                    if (!busy && !sought && !lives.contains(&up.identity.process))
+                    if (!busy
+                        && !sought
+                        && (up.answered > 0 || up.silent)
+                        && !lives.contains(&up.identity.process))
                         || up.empty.is_some_and(|since| since.is_zero() || now.mono >= since + LAST_ENDS) =>
                 {
                     // what was ordered last is to be carried out before the client goes

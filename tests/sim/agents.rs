@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ait::record::{
-    Host as Sits, Location, Ours, Outcome, PaneId, ProcessId, Record, Records, ServerEpoch, State, Step,
-    Upsert, Verb,
+    Host as Sits, Location, Ours, Outcome, PaneId, ProcessId, Record, Records, ServerEpoch, State, StateName,
+    Step, Upsert, Verb,
 };
 
 use crate::kernel::{How, What};
@@ -182,6 +182,11 @@ impl Sim {
             return;
         }
         let known = self.agents[agent].clone();
+        // one that comes from a restore is told of by its hook, until that is over
+        let restored = known.manner.as_ref().and_then(|manner| self.disk.records.get(manner.record));
+        if restored.is_some_and(|record| record.state.name() != StateName::Live) {
+            return;
+        }
         let tmux = &self.servers[known.server];
         let Some(pane) = tmux.panes.get(&known.pane).filter(|_| tmux.alive && !tmux.exiting) else { return };
         let shell = self.kernel.process(&pane.process).is_some_and(|process| process.what == What::Shell);
