@@ -98,6 +98,7 @@ fn settled(records: usize) -> (Supervisor, Now) {
         store: PathBuf::from("/store"),
         sockets: Vec::new(),
         grace: 60,
+        ack_grace: 20,
         last_stop: None,
         policies: ait::supervisor::recovery::Policies::default(),
     });
