@@ -197,7 +197,7 @@ impl Sim {
                 self.fail("the frozen are dead", format!("{id}: its agent lives"));
             }
             Verb::RestoreConfirm { at, .. } => {
-                if at.process().is_none_or(|process| self.kernel.living.get(&process.pid).is_none()) {
+                if at.process().is_none_or(|process| !self.kernel.living.contains_key(&process.pid)) {
                     self.fail("the restored live", format!("{id}: its process is gone"));
                 }
             }

@@ -153,7 +153,7 @@ impl Fleet {
                 let index = self.tmux.format(&member.agent.pane.id, "#{window_index}");
                 windows.iter().any(|window| {
                     window["layout"] == layout.as_str()
-                        && window["index"].to_string() == index
+                        && window["index"].as_i64() == index.parse().ok()
                         && window["panes"]
                             .as_array()
                             .is_some_and(|panes| panes.iter().any(|p| p["record"] == member.id.as_str()))
