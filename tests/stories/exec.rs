@@ -57,13 +57,13 @@ fn the_recorded_surroundings_come_back_and_the_pid_stays() {
     let home = Home::new();
     let tmux = Tmux::start(&home);
     let root = home.project("alpha");
-    let pane = tmux.window("main", "agent", &root, &home.stand_in(&["--print", "first"]));
+    let pane = tmux.window("main", "agent", &root, &home.stand_in(&["--say", "first"]));
     until_shown(&tmux, &pane.id, "first");
     let record = adopted(&tmux, &pane);
     let id = record["id"].as_str().unwrap();
     assert!(record["ait"]["env"]["PATH"].is_string(), "{record:#}");
 
-    let words = ["claude", "demo-agent", "--print", "a  b; $HOME #{pid}"];
+    let words = ["claude", "demo-agent", "--say", "a  b; $HOME #{pid}"];
     let line: Vec<&str> = [AIT, "exec", "--record", id, "--"].into_iter().chain(words).collect();
     let pid = respawn(&tmux, &pane.id, &line);
     until_shown(&tmux, &pane.id, "a  b; $HOME #{pid}");
@@ -85,7 +85,7 @@ fn what_is_missing_is_said_and_nothing_runs() {
     let root = home.project("alpha");
     let folder = root.join("deep");
     fs::create_dir(&folder).unwrap();
-    let pane = tmux.window("main", "agent", &folder, &home.stand_in(&["--print", "first"]));
+    let pane = tmux.window("main", "agent", &folder, &home.stand_in(&["--say", "first"]));
     until_shown(&tmux, &pane.id, "first");
     let id = adopted(&tmux, &pane)["id"].as_str().unwrap().to_owned();
     let run = |words: &[&str]| {
@@ -119,7 +119,7 @@ fn below_a_shell_the_agent_is_in_front_and_the_shell_comes_back() {
     assert_eq!(record["ait"]["host"]["kind"], "shell", "{record:#}");
 
     let words =
-        [AIT, "exec", "--below-shell", "--record", id, "--", "claude", "demo-agent", "--print", "again"];
+        [AIT, "exec", "--below-shell", "--record", id, "--", "claude", "demo-agent", "--say", "again"];
     let pid = respawn(&tmux, &pane.id, &words);
     until_shown(&tmux, &pane.id, "again");
     let agent = wait_until("the agent below", DEADLINE, || proc::children(pid).first().copied());

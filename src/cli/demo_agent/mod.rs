@@ -51,7 +51,7 @@ pub(super) struct Args {
     title: Option<String>,
     /// A line to show at the start.
     #[arg(long)]
-    print: Option<String>,
+    say: Option<String>,
     /// Exit with this status when told by SIGTERM (instead of dying of it).
     #[arg(long, value_name = "STATUS", conflicts_with = "deaf")]
     on_term: Option<u8>,

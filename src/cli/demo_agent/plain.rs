@@ -10,7 +10,7 @@ use nix::sys::signal::{SigSet, Signal};
 use super::{Args, Exit, Failure};
 
 pub(super) fn run(args: Args) -> Result<Exit, Failure> {
-    let Args { title, print, on_term, deaf, provider: _, words: _ } = args;
+    let Args { title, say, on_term, deaf, provider: _, words: _ } = args;
     if deaf {
         block(&[Signal::SIGHUP, Signal::SIGINT, Signal::SIGTERM])?;
     }
@@ -20,7 +20,7 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
     if let Some(title) = title {
         show(&escape("2;", &title))?;
     }
-    show(&format!("{}\n", print.as_deref().unwrap_or("stand-in agent, waiting")))?;
+    show(&format!("{}\n", say.as_deref().unwrap_or("stand-in agent, waiting")))?;
     for line in io::stdin().lock().lines() {
         // not text, or the terminal is gone: the loop below or the end of input decides
         let Ok(line) = line else { break };
