@@ -112,7 +112,7 @@ fn below_a_shell_the_agent_is_in_front_and_the_shell_comes_back() {
     let tmux = Tmux::start(&home);
     let root = home.project("alpha");
     let pane = tmux.window("main", "agent", &root, &["sh"]);
-    tmux.ok(["send-keys", "-t", &pane.id, "claude demo-agent --print first", "Enter"]);
+    tmux.ok(["send-keys", "-t", &pane.id, "claude demo-agent --say first", "Enter"]);
     until_shown(&tmux, &pane.id, "\nfirst");
     let record = adopted(&tmux, &pane);
     let id = record["id"].as_str().unwrap();
