@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 /// How long a story waits for a state before it fails; generous, since it decides nothing but when to give up.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Asks `found` until it gives something; fails with `what` after `deadline`.
 ///
