@@ -100,6 +100,7 @@ pub fn apply(
             let lost = record.state.lost().cloned().map(Box::new);
             record.restore.attempts = record.restore.attempts.saturating_add(1);
             record.restore = Restores { attempts: record.restore.attempts, ..Restores::default() };
+            record.ait.came_instead = None;
             enter(&mut record, State::Restoring { mode: *mode, launch: None, lost }, facts.now);
             Outcome::Restoring(claim(&mut record, owner, facts))
         }
@@ -397,6 +398,7 @@ fn acknowledge(
     let captures = match mode {
         RestoreMode::Resume if upsert.session_id != record.codeagent_session_id => {
             record.restore.last_error = format!("{nonce}:session_mismatch");
+            record.ait.came_instead = Some(upsert.session_id.clone());
             return Ok(Change::kept(record, Outcome::SessionMismatch));
         }
         RestoreMode::Resume => Captures::Remove,
@@ -433,6 +435,7 @@ fn confirm(
         (Ack::Registry | Ack::Rollout, RestoreMode::Resume) => {
             if session_id != Some(record.codeagent_session_id.as_str()) {
                 record.restore.last_error = format!("{nonce}:session_mismatch");
+                record.ait.came_instead = session_id.map(str::to_owned);
                 return Ok(Change::kept(record, Outcome::SessionMismatch));
             }
             Captures::Remove

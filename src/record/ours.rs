@@ -264,6 +264,8 @@ pub struct Ours {
     pub agent_bin: Option<String>,
     /// How the agent was launched; no prompt text, no secrets.
     pub argv: Option<Vec<String>>,
+    /// The session id that the last restore met in place of the one asked for.
+    pub came_instead: Option<String>,
     /// The capture that a freeze in flight would put back if it is aborted.
     pub capture_before: Option<Capture>,
     /// When the checkpoint was last written.
@@ -314,6 +316,7 @@ impl Ours {
             agent,
             agent_bin,
             argv,
+            came_instead,
             capture_before,
             checkpoint_at,
             cwd,
@@ -336,6 +339,7 @@ impl Ours {
         fill(&mut self.agent, agent, replace);
         fill(&mut self.agent_bin, agent_bin, replace);
         fill(&mut self.argv, argv, replace);
+        fill(&mut self.came_instead, came_instead, replace);
         fill(&mut self.capture_before, capture_before, replace);
         fill(&mut self.checkpoint_at, checkpoint_at, replace);
         fill(&mut self.cwd, cwd, replace);

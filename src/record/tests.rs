@@ -130,6 +130,7 @@ fn everything_of_ours_goes_both_ways() {
         agent: Some(ProcessId::new(6, "60")),
         agent_bin: Some("/bin/claude".into()),
         argv: Some(vec!["claude".into(), "--resume".into()]),
+        came_instead: Some("other".into()),
         capture_before: Some(Capture { ansi: "a".into(), lines: 1, txt: "t".into() }),
         checkpoint_at: Some(Stamp::from_unix(3)),
         cwd: Some("/r".into()),
@@ -367,6 +368,7 @@ fn a_restore_is_verified_by_the_id_the_provider_names_and_only_then_lets_the_cap
     assert_eq!((change.captures, change.outcome), (Captures::Keep, Outcome::SessionMismatch));
     assert!(record.state.name() == StateName::Restoring && !record.capture.is_empty());
     assert!(record.restore.last_error.ends_with(":session_mismatch"));
+    assert_eq!(record.ait.came_instead.as_deref(), Some("s2"));
 
     let change = confirm(RestoreMode::Resume, Ack::Liveness, None);
     assert_eq!((change.captures, change.record.unwrap().capture.is_empty()), (Captures::Keep, false));

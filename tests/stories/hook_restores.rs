@@ -146,14 +146,18 @@ fn another_conversation_that_only_the_hook_tells_is_a_mismatch() {
     agent.prompt(&tmux, "one");
     let (id, conversation, other) = (agent.adopt(&tmux), agent.conversation(), new_id());
     home.ait(["freeze", &id, "--force"]).ok();
-    home.manners("claude", json!({ "other_id": other, "no_registry": true }));
+    home.manners("claude", json!({ "other_id": &other, "no_registry": true }));
     let told = home.ait(["restore", &id, "--json"]).code(1);
     let last: Value = serde_json::from_str(told.text().lines().last().unwrap()).unwrap();
     assert_eq!(last["word"], "session_mismatch", "{told}\n{}", log(&home));
     let detail = last["detail"].as_str().unwrap();
-    assert!(detail.contains(&conversation), "what was asked for is said: {detail}");
+    assert!(detail.contains(&conversation) && detail.contains(&other), "both ids are said: {detail}");
     let record = home.record(&id).unwrap();
     assert_eq!((&record["state"], &record["codeagent_session_id"]), (&json!("frozen"), &json!(conversation)));
+    assert_eq!(record["ait"]["came_instead"], json!(other), "{record:#}");
+    // the stand-in and the list say it too, for whoever did not see the answer
+    let status = home.ait(["status"]);
+    assert!(status.text().contains(&other), "{status}");
     let capture = home.home().join(".config/aitasks/frozen").join(&id).join("capture.ansi");
     assert!(capture.is_file(), "the capture is kept");
 }

@@ -342,7 +342,8 @@ impl Restore {
             State::Restoring { .. } if holds(&record, running.held.nonce) => {
                 let error = format!("{}:session_mismatch", running.held.nonce);
                 if record.restore.last_error.starts_with(&error) {
-                    let outcome = mismatch(running.asked.as_deref(), None);
+                    let other = record.ait.came_instead.as_deref();
+                    let outcome = mismatch(running.asked.as_deref(), other);
                     return self.take_back(running, outcome);
                 }
             }
@@ -512,7 +513,8 @@ impl Restore {
     }
 
     fn undo(&mut self, held: Held, back: Back, outcome: Outcome) {
-        let error = if outcome.word.starts_with("agent_exited") && !outcome.detail.is_empty() {
+        let has_more = outcome.word.starts_with("agent_exited") || outcome.word == "session_mismatch";
+        let error = if has_more && !outcome.detail.is_empty() {
             format!("{}: {}", outcome.word, outcome.detail)
         } else {
             outcome.word.clone()
