@@ -85,8 +85,9 @@ fn perform(store: &Store, system: &System, job: Job, last: &mut Option<Arc<Snaps
         }
         Job::Recall(since) => {
             store.sweep_checkpoints();
-            store.sweep_plans();
-            Some(Input::Recalled(recall(store, since)))
+            let ends = recall(store, since);
+            store.sweep_plans(ends.iter().map(|end| &*end.record));
+            Some(Input::Recalled(ends))
         }
         Job::Book { ended } => Some(Input::Book { book: store.book(), ended }),
         Job::Plan(mut plan) => {

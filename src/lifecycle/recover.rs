@@ -57,7 +57,6 @@ pub async fn run(
     if !order.dry_run && !ready.is_empty() {
         let placed = recovery.place(ready).await;
         recovery.restore(&placed).await;
-        world.store.sweep_plans();
     }
     drop(lock);
     Ok(recovery.clean)

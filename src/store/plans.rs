@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use super::{Store, StoreError, checkpoint, make_private};
-use crate::record::ServerEpoch;
+use crate::record::{Record, ServerEpoch};
 use crate::world::plan::Plan;
 
 /// The longest plan that is read, in bytes.
@@ -37,15 +37,12 @@ impl Store {
         plan.server.is_same_life(server).then_some(plan)
     }
 
-    /// Removes the plans of lives that no record names.
-    pub fn sweep_plans(&self) {
+    /// Removes the plans of lives that no record names, nor one of `ended`: what a shutdown ended first comes back with the rest.
+    pub fn sweep_plans<'a>(&self, ended: impl IntoIterator<Item = &'a Record>) {
         let Ok(snapshot) = self.read() else { return };
-        let named: Vec<PathBuf> = snapshot
-            .records
-            .iter()
-            .filter_map(|record| record.ait.server.as_ref())
-            .map(|server| self.plan_file(server))
-            .collect();
+        let plan_of = |record: &Record| record.ait.server.as_ref().map(|server| self.plan_file(server));
+        let mut named: Vec<PathBuf> = snapshot.records.iter().filter_map(plan_of).collect();
+        named.extend(ended.into_iter().filter_map(plan_of));
         for entry in fs::read_dir(self.paths.plans()).into_iter().flatten().flatten() {
             if !named.contains(&entry.path()) {
                 let _ = fs::remove_file(entry.path());

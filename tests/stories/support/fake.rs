@@ -358,7 +358,9 @@ impl Home {
     /// The events that fired, in order, since [`Home::hooks_watched`].
     pub(crate) fn hooks_fired(&self, provider: &str) -> Vec<Fired> {
         let text = fs::read_to_string(self.root().join(format!("{provider}-hooks"))).unwrap_or_default();
-        text.lines()
+        // one that is being written has no end yet
+        text.split_inclusive('\n')
+            .filter_map(|line| line.strip_suffix('\n'))
             .map(|line| {
                 let mut words = line.splitn(5, '\t').map(str::to_owned);
                 let mut next = || words.next().unwrap_or_default();
