@@ -22,7 +22,7 @@ pub(super) fn examine(pane: PaneId, pid: i32) -> Option<Examined> {
                 Host::Pane => None,
                 Host::Shell { argv, cwd } => Some(ShellHost { argv, cwd }),
             },
-            argv: texts(&provider::without_text(&found.facts.argv)),
+            argv: texts(&provider::without_text(Some(found.provider), &found.facts.argv)),
             cwd: found.facts.cwd,
             server: server_of(pane, pid),
             pane_process: facts.id,

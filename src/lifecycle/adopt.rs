@@ -262,7 +262,7 @@ fn candidate(
     let told = || row.agent_session.to_str().ok().filter(|told| !told.is_empty()).map(str::to_owned);
     let argued = || provider::session_id(agent.provider, &agent.facts.argv);
     upsert.session_id = listed.or_else(told).or_else(argued).unwrap_or_default();
-    let kept = provider::without_text(&agent.facts.argv);
+    let kept = provider::without_text(Some(agent.provider), &agent.facts.argv);
     upsert.ours = Ours {
         agent: Some(agent.process),
         agent_bin: agent.facts.exe.as_deref().and_then(Path::to_str).map(str::to_owned),

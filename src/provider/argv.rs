@@ -132,12 +132,16 @@ const TEXTS: &[&str] = &[
 /// Parts of a flag's or a setting's name that say its value is a secret.
 const SECRETS: &[&str] = &["key", "token", "secret", "password", "passwd", "credential", "auth", "header"];
 
-/// The arguments that may be kept in a record: no prompt, no secret, nothing longer than 1,024 bytes.
+/// The arguments that may be kept in a record: no prompt, no secret, nothing longer than 1,024 bytes. The first is the
+/// program; `provider` is whose they are, where that is known.
 ///
 /// Dropped are the values of flags that take text for the model, every flag that names a secret, and any argument with
-/// white space in it (a prompt; a setting with spaces goes with it, since nothing tells them apart).
+/// white space in it (a prompt; a setting with spaces goes with it, since nothing tells them apart). An option of the
+/// provider's that is given again at a resume is none of those, whatever its letter means elsewhere (`codex -p work`), and
+/// its one value may have spaces.
 #[must_use]
-pub fn without_text(argv: &[Vec<u8>]) -> Vec<Vec<u8>> {
+pub fn without_text(provider: Option<Provider>, argv: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let options = provider.map_or(&[][..], |provider| provider.spec().kept);
     let mut kept: Vec<Vec<u8>> = Vec::new();
     let mut words = argv.iter().enumerate().peekable();
     while let Some((at, word)) = words.next() {
@@ -145,20 +149,38 @@ pub fn without_text(argv: &[Vec<u8>]) -> Vec<Vec<u8>> {
             kept.push(word.clone());
             continue;
         }
-        let name = split_flag(word).map_or(word.as_slice(), |(flag, _)| flag);
-        let drops = is_text_flag(name) || is_secret(word) || has_secret(word);
-        let value_follows = split_flag(word).is_none()
+        let joined = split_flag(word);
+        let name = joined.map_or(word.as_slice(), |(flag, _)| flag);
+        let option = options.iter().find(|option| option.names.iter().any(|own| own.as_bytes() == name));
+        let takes_one = option.is_some_and(|option| option.takes == Takes::One);
+        let drops = (option.is_none() && is_text_flag(name)) || is_secret(word) || has_secret(word);
+        let value_follows = joined.is_none()
             && word.starts_with(b"-")
             && words.peek().is_some_and(|(_, next)| !next.starts_with(b"-"));
         if drops {
             if value_follows {
                 words.next();
             }
-        } else if word.len() <= 1024 && !word.is_empty() && !word.iter().any(u8::is_ascii_whitespace) {
+            continue;
+        }
+        let value = if takes_one && value_follows { words.next().map(|(_, value)| value) } else { None };
+        if value.is_some_and(|value| has_secret(value) || !is_bounded(value)) {
+            continue;
+        }
+        if is_bounded(word) && (is_one_word(word) || (takes_one && joined.is_some())) {
             kept.push(word.clone());
+            kept.extend(value.cloned());
         }
     }
     kept
+}
+
+fn is_bounded(word: &[u8]) -> bool {
+    (1..=1024).contains(&word.len())
+}
+
+fn is_one_word(word: &[u8]) -> bool {
+    !word.iter().any(u8::is_ascii_whitespace)
 }
 
 /// Whether the value of this flag is text for the model.
@@ -254,7 +276,25 @@ mod tests {
             ("aider|--openai-api-key=sk-1", "aider"),
             ("gemini|-i|hello", "gemini"),
         ] {
-            assert_eq!(without_text(&words(line)), words(kept), "{line}");
+            assert_eq!(without_text(None, &words(line)), words(kept), "{line}");
+        }
+    }
+
+    #[test]
+    fn an_option_is_kept_whatever_its_letter_means_elsewhere() {
+        for (provider, line, kept) in [
+            (Provider::Codex, "codex|-p|work|fix the login", "codex|-p|work"),
+            (Provider::Codex, "codex|--profile|my work|fix the login", "codex|--profile|my work"),
+            (Provider::Codex, "codex|--profile=my work|fix the login", "codex|--profile=my work"),
+            (Provider::Codex, "codex|resume|-p|work|-C|../other|x y", "codex|resume|-p|work|-C|../other"),
+            (Provider::Codex, "codex|-i|shot.png|-p|work", "codex|-p|work"),
+            (Provider::Codex, "codex|--add-dir|{token=1}|x", "codex|x"),
+            (Provider::Hermes, "hermes|-p|coder|--tui", "hermes|-p|coder|--tui"),
+            (Provider::Hermes, "hermes|-q|hello", "hermes"),
+            (Provider::Claude, "claude|-p|hello|--model|opus", "claude|--model|opus"),
+            (Provider::Gemini, "gemini|-p|hello|-m|pro", "gemini|-m|pro"),
+        ] {
+            assert_eq!(without_text(Some(provider), &words(line)), words(kept), "{line}");
         }
     }
 }

@@ -23,11 +23,16 @@ pub(super) const SPEC: Spec = Spec {
     resume: &["hermes", OPTIONS, "--resume", ID],
     kept: &[
         switch(&["--tui"]),
+        // another profile has another store
+        value(&["--profile", "-p"]),
         value(&["--model", "-m"]),
         value(&["--provider"]),
         value(&["--toolsets", "-t"]),
         switch(&["--yolo"]),
         switch(&["--accept-hooks"]),
+        switch(&["--safe-mode"]),
+        switch(&["--ignore-user-config"]),
+        switch(&["--ignore-rules"]),
     ],
     variables: &["HERMES_HOME"],
     needs_cwd: false,

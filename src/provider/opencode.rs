@@ -6,7 +6,7 @@ use super::Provider;
 use super::ids::Shape;
 use super::meaning::{Meaning, Source, Turn, binds, noise, text, turn};
 use super::signs::{Phase, Table};
-use super::spec::{ID, Launch, Look, Naming, OPTIONS, Spec, value};
+use super::spec::{ID, Launch, Look, Naming, OPTIONS, Spec, switch, value};
 use super::store::{Layout, Root, Store};
 
 pub(super) const SPEC: Spec = Spec {
@@ -21,7 +21,7 @@ pub(super) const SPEC: Spec = Spec {
     naming: Naming { flags: &["--session", "-s"], word: None, forks: &["--fork"] },
     launch: Launch { plain: &["opencode", OPTIONS], chosen: &[] },
     resume: &["opencode", "--session", ID, OPTIONS],
-    kept: &[value(&["--model", "-m"]), value(&["--agent"])],
+    kept: &[value(&["--model", "-m"]), value(&["--agent"]), switch(&["--auto"]), switch(&["--pure"])],
     variables: &["OPENCODE_CONFIG_DIR", "OPENCODE_DB", "XDG_DATA_HOME"],
     needs_cwd: true,
     store: Store {
