@@ -37,7 +37,7 @@ pub struct Config {
     pub frozen: Frozen,
     /// `[env]`.
     pub env: Env,
-    /// `[providers.<name>]`: agents that are not built in, or other ways of built-in ones.
+    /// `[providers.<name>]`: agents that are not built in. A built-in one is never redefined: its name and its program are taken.
     pub providers: BTreeMap<String, Custom>,
 }
 
@@ -65,7 +65,8 @@ pub struct Frozen {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Env {
-    /// Names of variables that are recorded with each agent, besides those every provider names.
+    /// Names of variables that are recorded with each agent, besides those its provider names. One that names a secret is
+    /// left out, with a warning.
     #[serde(deserialize_with = "names")]
     pub keep: Vec<String>,
 }
@@ -89,7 +90,7 @@ pub struct Custom {
 }
 
 impl Config {
-    /// The built-in providers and the user's own.
+    /// The built-in providers and the user's own, and what is kept of every agent's environment.
     ///
     /// # Errors
     ///
@@ -105,7 +106,7 @@ impl Config {
             // nothing says that its conversations are found from elsewhere
             needs_cwd: true,
         });
-        Catalog::new(customs.collect())
+        Ok(Catalog::new(customs.collect())?.keeping(&self.env.keep))
     }
 }
 
@@ -223,7 +224,12 @@ impl Config {
         };
         let config: Config = toml::from_str(text).map_err(bad)?;
         let table: toml::Table = toml::from_str(text).map_err(bad)?;
-        Ok(Loaded { config, warnings: unknown(&table) })
+        let mut warnings = unknown(&table);
+        let secret = config.env.keep.iter().filter(|name| !provider::may_be_kept(name));
+        warnings.extend(secret.map(|name| {
+            format!("env.keep: {name} is not kept: it is a secret by its name, or marks a running agent")
+        }));
+        Ok(Loaded { config, warnings })
     }
 }
 
@@ -332,7 +338,7 @@ mod tests {
             capture_max_lines = 100
             restore_ack_grace = "2m"
             [env]
-            keep = ["MY_TOKEN_DIR"]
+            keep = ["MY_DIR"]
             [providers.mine]
             binary = "mine"
             launch = ["mine", "--id", "{session}"]
@@ -344,7 +350,7 @@ mod tests {
         assert_eq!((config.recover, config.recover_agents), (Policy::Offer, Policy::Auto));
         assert_eq!(config.archive.keep, Duration::from_secs(30 * 86_400));
         assert_eq!(config.frozen.restore_ack_grace, Duration::from_secs(120));
-        assert_eq!(config.env.keep, ["MY_TOKEN_DIR"]);
+        assert_eq!(config.env.keep, ["MY_DIR"]);
         let mine = &config.providers["mine"];
         assert_eq!(mine.binary, ["mine"]);
         assert_eq!(mine.resume, ["mine", "--resume", "{session}"]);
@@ -353,6 +359,38 @@ mod tests {
             (Some("~/.mine"), &["MINE_HOME".into()][..])
         );
         assert!(warnings.is_empty(), "{warnings:?}");
+    }
+
+    #[test]
+    fn what_is_kept_is_kept_of_every_agent_and_no_secret_is() {
+        let text = r#"
+            env.keep = ["MY_DIR", "MY_API_TOKEN", "PATH"]
+            [providers.mine]
+            binary = "mine"
+            keep = ["MINE_HOME"]
+        "#;
+        let Loaded { config, warnings } = parse(text).unwrap();
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+        assert!(warnings[0].contains("MY_API_TOKEN"), "{warnings:?}");
+        let catalog = config.catalog().unwrap();
+        for (kind, own) in [("claude", "CLAUDE_CONFIG_DIR"), ("mine", "MINE_HOME")] {
+            let kept = catalog.kept_variables(kind);
+            assert!(kept.contains(&own) && kept.contains(&"MY_DIR"), "{kept:?}");
+            assert!(!kept.contains(&"MY_API_TOKEN"), "{kept:?}");
+            assert_eq!(kept.iter().filter(|name| **name == "PATH").count(), 1, "{kept:?}");
+            assert!(!catalog.own_variables(kind).contains(&"MY_DIR"), "it was not looked for at each agent");
+        }
+    }
+
+    #[test]
+    fn a_built_in_provider_is_not_redefined() {
+        for (text, told) in [
+            ("[providers.claude]\nbinary = \"mine\"\n", "the name `claude` is taken"),
+            ("[providers.mine]\nbinary = \"claude\"\n", "`claude` is no program"),
+        ] {
+            let refused = parse(text).unwrap().config.catalog().unwrap_err().to_string();
+            assert!(refused.starts_with(told), "{refused}");
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::setup::diff::shown_path;
 use super::table::columns;
-use super::{Exit, Failure, print, sockets};
+use super::{Exit, Failure, print, settings, sockets};
 use crate::lifecycle::adopt::{self, Candidate, Holds, Look, LookError, Pane, Taken};
 use crate::record::{Outcome, PaneId};
 use crate::store::{Paths, Store, System};
@@ -63,7 +63,7 @@ struct Line {
     window: String,
     /// `adopted`, `would_adopt`, `known`, `stand_in`, `refused`, `no_agent`.
     is: &'static str,
-    provider: Option<&'static str>,
+    provider: Option<String>,
     record: Option<String>,
     /// The store's answer, or why not.
     note: String,
@@ -112,11 +112,12 @@ pub(super) async fn all(mode: Mode) -> Result<(), Failure> {
 }
 
 async fn every(store: &Store, given: &[PathBuf], mode: Mode) -> Result<Report, Failure> {
+    let catalog = settings::catalog()?;
     let mut report = Report::default();
     for socket in sockets::all(given, None) {
         let must_answer = given.iter().any(|named| sockets::resolved(named) == socket);
         let server = OneShot::new(&socket)?;
-        match adopt::look(&server, &store.read()?.records).await {
+        match adopt::look(&server, &store.read()?.records, &catalog).await {
             Ok(look) => {
                 for pane in &look.panes {
                     report.panes.push(one(store, &server, &look, pane, mode).await?);
@@ -133,7 +134,7 @@ async fn every(store: &Store, given: &[PathBuf], mode: Mode) -> Result<Report, F
 async fn some(store: &Store, args: &Args, mode: Mode) -> Result<Report, Failure> {
     let mut report = Report::default();
     let server = OneShot::new(which(&args.socket).await?)?;
-    let look = adopt::look(&server, &store.read()?.records).await?;
+    let look = adopt::look(&server, &store.read()?.records, &settings::catalog()?).await?;
     for id in &args.panes {
         let Some(pane) = look.panes.iter().find(|pane| pane.id == *id) else {
             let socket = shown_path(server.socket());
@@ -190,7 +191,7 @@ async fn one(store: &Store, server: &OneShot, look: &Look, pane: &Pane, mode: Mo
     };
     match &pane.holds {
         Holds::Agent(candidate) => {
-            line.provider = Some(candidate.provider.name());
+            line.provider = Some(candidate.kind.clone());
             match mode {
                 Mode::Plan => {
                     line.is = "would_adopt";
@@ -199,9 +200,9 @@ async fn one(store: &Store, server: &OneShot, look: &Look, pane: &Pane, mode: Mo
                 Mode::Act => act(store, server, look, pane, candidate, &mut line).await?,
             }
         }
-        Holds::Known { record, provider, unstamped } => {
+        Holds::Known { record, kind, unstamped } => {
             line.is = "known";
-            line.provider = provider.map(|provider| provider.name());
+            line.provider.clone_from(kind);
             line.record = Some(record.to_string());
             if *unstamped && mode == Mode::Act {
                 let stamped = adopt::stamp(server, &look.epoch, pane.id, None, *record).await;
@@ -265,7 +266,7 @@ fn text(report: &Report, each: bool) -> String {
         .map(|line| {
             vec![
                 word(line),
-                line.provider.unwrap_or("-").to_owned(),
+                line.provider.clone().unwrap_or_else(|| "-".to_owned()),
                 line.record.clone().unwrap_or_else(|| "-".to_owned()),
                 line.pane.clone(),
                 format!("{}:{}", line.session, line.window),

@@ -8,8 +8,7 @@ use clap::{Args as ClapArgs, Subcommand};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::{Exit, Failure, block_on, program};
-use crate::config::Config;
+use super::{Exit, Failure, block_on, program, settings};
 use crate::coordinator::{
     Drop, End, Fleet, FleetHeard, Freeze, Next, Order, Outcome, Pace, Policy, Restore, RestoreOrder, Step,
     Task, Told,
@@ -17,7 +16,6 @@ use crate::coordinator::{
 use crate::lifecycle::perform::{self, Stops, World};
 use crate::lifecycle::{host, recover};
 use crate::process::{self, ProcessId};
-use crate::provider::{self, Catalog};
 use crate::record::{RecordId, RestoreMode, StateName};
 use crate::store::{Paths, Store, System};
 
@@ -104,10 +102,6 @@ fn policy(text: &str) -> Result<Policy, String> {
     })
 }
 
-fn refused(error: provider::Refused) -> Failure {
-    Failure::of(Exit::INTERNAL, &error)
-}
-
 /// Everything an operation is run with.
 struct Host {
     world: Rc<World>,
@@ -180,14 +174,12 @@ fn said(record: RecordId, outcome: Outcome) -> bool {
 
 impl Host {
     fn new() -> Result<Self, Failure> {
-        // settings that cannot be read are said by `ait doctor`; they keep nobody from freezing an agent
-        let config = Config::load().map(|loaded| loaded.config).unwrap_or_default();
+        let config = settings::config()?;
         let world = World {
             store: Store::open(Paths::from_env()?),
             system: System::here(),
             program: program::path()?,
-            // the user's own agents as far as they can be read; those that are built in always
-            catalog: config.catalog().or_else(|_| Catalog::new(Vec::new())).map_err(refused)?,
+            catalog: settings::catalog_of(&config)?,
             capture_max_lines: config.frozen.capture_max_lines,
         };
         let grace = config.frozen.restore_ack_grace;

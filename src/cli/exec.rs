@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use clap::Args as ClapArgs;
 
-use super::{Exit, Failure, block_on};
+use super::{Exit, Failure, block_on, settings};
 use crate::lifecycle::exec::{self, NotStarted};
 use crate::lifecycle::{below_shell, launch};
 use crate::record::{Nonce, Record, RecordId};
@@ -61,9 +61,10 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
     {
         mark(args.record, nonce)?;
     }
+    let catalog = settings::catalog()?;
     let here: Vec<OsString> = std::env::vars_os().map(|(name, _)| name).collect();
     let record = read(args.record)?;
-    let mut agent = exec::prepare(&record, args.nonce, &args.words, &here).map_err(refused)?;
+    let mut agent = exec::prepare(&catalog, &record, args.nonce, &args.words, &here).map_err(refused)?;
     if !args.below_shell {
         if args.front {
             below_shell::come_to_front()?;
@@ -78,7 +79,7 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
         again.arg("--nonce").arg(nonce.to_string());
     }
     again.args(["--front", "--"]).args(&args.words);
-    let shell = exec::shell_behind(&record, &here);
+    let shell = exec::shell_behind(&catalog, &record, &here);
     below_shell::host(&mut again, shell).map(Exit::code).map_err(|wrong| cannot(&args.words, &wrong))
 }
 

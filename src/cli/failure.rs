@@ -8,6 +8,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use crate::client::ClientError;
+use crate::config::ConfigError;
 use crate::driver::DriverError;
 use crate::lifecycle::adopt::{LookError, TakeError};
 use crate::process::ProcessError;
@@ -148,6 +149,16 @@ impl From<ClientError> for Failure {
             ClientError::Socket { .. } | ClientError::NoAnswer { .. } => Self::of(Exit::UNAVAILABLE, &error),
             ClientError::Refused(_) => Self::of(Exit::FAILED, &error),
         }
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        let exit = match &error {
+            ConfigError::Io { .. } => Exit::UNAVAILABLE,
+            ConfigError::Bad { .. } => Exit::BAD_DATA,
+        };
+        Self::of(exit, &error).hint("put it right, or move it away: without it the defaults hold")
     }
 }
 

@@ -28,6 +28,7 @@ mod progress;
 mod record;
 mod recover;
 mod restore;
+mod settings;
 mod setup;
 mod sockets;
 mod status;

@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 
-use super::{Exit, Failure, print, progress};
-use crate::config::Config;
+use super::{Exit, Failure, print, progress, settings};
 use crate::lifecycle::root::root_of;
 use crate::record::{Location, Ours, Policy, Record, RecordId, Records, State, Verb};
 use crate::store::{PATIENCE, Paths, Store, System};
@@ -51,8 +50,8 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
     }
     let records = store.read()?.records.clone();
     let root = args.root.as_deref().map(root_of).transpose()?;
-    let wanted =
-        if args.records.is_empty() { lost(&store, &records, root.as_deref()) } else { args.records.clone() };
+    let named = !args.records.is_empty();
+    let wanted = if named { args.records.clone() } else { lost(&store, &records, root.as_deref())? };
     if wanted.is_empty() {
         if !args.json {
             print::text("no agent is lost\n")?;
@@ -70,22 +69,20 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
 }
 
 /// Every lost record, but those that are to stay as they are.
-fn lost(store: &Store, records: &Records, root: Option<&std::path::Path>) -> Vec<RecordId> {
-    let policies = Config::load().map_or_else(
-        |_| Policies::default(),
-        |loaded| Policies { servers: loaded.config.recover, agents: loaded.config.recover_agents },
-    );
+fn lost(store: &Store, records: &Records, root: Option<&std::path::Path>) -> Result<Vec<RecordId>, Failure> {
+    let config = settings::config()?;
+    let policies = Policies { servers: config.recover, agents: config.recover_agents };
     let book = store.book();
     let wanted = |record: &Record| {
         let chosen = choose(record, policies, book.get(&record.id));
         matches!(record.state, State::Frozen { lost: Some(_) }) && chosen != Some(Choice::Keep)
     };
-    records
+    Ok(records
         .iter()
         .filter(|record| root.is_none_or(|root| std::path::Path::new(&record.root) == root))
         .filter(|record| wanted(record))
         .map(|record| record.id)
-        .collect()
+        .collect())
 }
 
 /// Writes down what is to be done when these are lost.

@@ -3,7 +3,7 @@
 use clap::Args as ClapArgs;
 
 use super::targets::Target;
-use super::{Exit, Failure, print, progress};
+use super::{Exit, Failure, print, progress, settings};
 use crate::coordinator::{End, Outcome};
 use crate::record::{PaneId, Record, RecordId, Records, State};
 use crate::store::{Paths, Store};
@@ -43,6 +43,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: Args) -> Result<Exit, Failure> {
     super::block_on(async move {
+        settings::catalog()?;
         let store = Store::open(Paths::from_env()?);
         let snapshot = store.read()?;
         let records = match args.target {

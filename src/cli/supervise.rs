@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use crate::config::{self, Config, Loaded};
 use crate::driver::{self, Ended, Options};
+use crate::provider::Catalog;
 use crate::record::Policy;
 use crate::store::{Paths, Supervising, make_private};
 
@@ -48,7 +49,9 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
     }
     let sockets =
         args.socket.iter().map(|socket| std::path::absolute(socket).unwrap_or(socket.clone())).collect();
-    let options = Options { paths, sockets, program, config: settings() };
+    let config = settings();
+    let catalog = catalog(&config);
+    let options = Options { paths, sockets, program, config, catalog };
     let ended = driver::run(options, |said| ready(said, args.detached));
     notify(sd_notify::NotifyState::Stopping);
     match ended {
@@ -74,6 +77,14 @@ fn settings() -> Config {
             Config { recover: Policy::Offer, archive, ..Config::default() }
         }
     }
+}
+
+/// The kinds of agents there are; where the user's own cannot be used, those that are built in.
+fn catalog(config: &Config) -> Catalog {
+    config.catalog().unwrap_or_else(|refused| {
+        tracing::error!("settings: {refused}; no agent of your own is known");
+        Catalog::default().keeping(&config.env.keep)
+    })
 }
 
 /// Out of the caller's session and folder: neither a closed terminal nor a mount to be taken away concerns us.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use super::setup::diff::shown_path;
-use super::{Exit, Failure, adopt as panes, print, sockets};
+use super::{Exit, Failure, adopt as panes, print, settings, sockets};
 use crate::lifecycle::adopt::{self, Holds, Look, LookError, Pane, Taken};
 use crate::record::{PaneId, RecordId};
 use crate::store::{Store, System};
@@ -35,6 +35,7 @@ impl FromStr for Target {
 
 /// The record of a target. A pane's agent that has none is adopted.
 pub(super) async fn one(store: &Store, target: Target, socket: &[PathBuf]) -> Result<RecordId, Failure> {
+    let catalog = settings::catalog()?;
     let id = match target {
         Target::Record(record) => {
             return match store.read()?.records.get(record) {
@@ -46,7 +47,7 @@ pub(super) async fn one(store: &Store, target: Target, socket: &[PathBuf]) -> Re
         Target::Pane(id) => id,
     };
     let server = OneShot::new(panes::which(socket).await?)?;
-    let look = adopt::look(&server, &store.read()?.records).await?;
+    let look = adopt::look(&server, &store.read()?.records, &catalog).await?;
     let Some(pane) = look.panes.iter().find(|pane| pane.id == id) else {
         let socket = shown_path(server.socket());
         return Err(Failure::new(Exit::FAILED, format!("there is no pane {id} on {socket}"))
@@ -93,12 +94,13 @@ pub(super) struct All {
 
 /// All agents there are. `adopt`: whether those without a record get one.
 pub(super) async fn all(store: &Store, given: &[PathBuf], adopt: bool) -> Result<All, Failure> {
+    let catalog = settings::catalog()?;
     let mut all = All::default();
     let mut own = Vec::new();
     let here = (sockets::own().map(|path| sockets::resolved(&path)), own_pane());
     for socket in sockets::all(given, Some(&store.read()?.records)) {
         let server = OneShot::new(&socket)?;
-        let look = match adopt::look(&server, &store.read()?.records).await {
+        let look = match adopt::look(&server, &store.read()?.records, &catalog).await {
             Ok(look) => look,
             // a socket that a dead server left
             Err(LookError::List(ListError::Unanswered(Unanswered::NoServer { .. }))) => continue,

@@ -6,15 +6,15 @@ use tmux_control::PaneId;
 
 use crate::lifecycle::behind::agent;
 use crate::process::{self, Table};
-use crate::provider;
+use crate::provider::Catalog;
 use crate::record::{Host, ProcessId};
 use crate::supervisor::{Examined, FoundServer, ShellHost};
 
 /// Looks at the process of a pane and at what runs below it. `None` when it is gone or hidden, or when its start does not
-/// hold still (a recycled pid).
-pub(super) fn examine(pane: PaneId, pid: i32) -> Option<Examined> {
+/// hold still (a recycled pid). Agents are those of `catalog`.
+pub(super) fn examine(pane: PaneId, pid: i32, catalog: &Catalog) -> Option<Examined> {
     let facts = process::facts(pid)?;
-    let agent = Table::read().ok().and_then(|table| agent(&facts, &table));
+    let agent = Table::read().ok().and_then(|table| agent(&facts, &table, catalog));
     let examined = match agent {
         Some(found) => Examined {
             agent: found.process,
@@ -22,7 +22,7 @@ pub(super) fn examine(pane: PaneId, pid: i32) -> Option<Examined> {
                 Host::Pane => None,
                 Host::Shell { argv, cwd } => Some(ShellHost { argv, cwd }),
             },
-            argv: texts(&provider::without_text(Some(found.provider), &found.facts.argv)),
+            argv: texts(&catalog.without_text(&found.kind, &found.facts.argv)),
             cwd: found.facts.cwd,
             server: server_of(pane, pid),
             pane_process: facts.id,

@@ -26,6 +26,7 @@ use tokio::task::JoinHandle;
 use crate::api::{self, Hello, StatusReport};
 use crate::config::Config;
 use crate::process::{self, Opened, ProcessError};
+use crate::provider::Catalog;
 use crate::record::{ProcessId, RecordId, Stamp};
 use crate::store::{
     Files, Paths, Store, StoreError, Supervising, SupervisorLock, System, Taken, make_private, spool,
@@ -58,6 +59,8 @@ pub struct Options {
     pub program: PathBuf,
     /// The user's settings.
     pub config: Config,
+    /// The kinds of agents there are.
+    pub catalog: Catalog,
 }
 
 /// Why a supervisor could not run.
@@ -151,6 +154,7 @@ async fn supervise(options: Options, ready: impl FnOnce(&Supervising)) -> Result
         supervisor: Supervisor::new(start.clone()),
         latest: Duration::ZERO,
         program: options.program,
+        catalog: Arc::new(options.catalog),
         sessions: options.paths.state.join("sessions"),
         turns: BTreeSet::new(),
         paths: options.paths,
@@ -192,6 +196,8 @@ struct Driver {
     /// The latest time told, since boot, so that it never runs back.
     latest: Duration,
     program: PathBuf,
+    /// The kinds of agents there are.
+    catalog: Arc<Catalog>,
     paths: Paths,
     files: Files,
     /// Folders in which sockets appear.
@@ -359,9 +365,9 @@ impl Driver {
                 }
             }
             Action::Examine { record, pane, pid } => {
-                let inbox = self.inbox.clone();
+                let (inbox, catalog) = (self.inbox.clone(), Arc::clone(&self.catalog));
                 tokio::task::spawn_blocking(move || {
-                    let found = examine::examine(pane, pid);
+                    let found = examine::examine(pane, pid, &catalog);
                     // the loop may have ended
                     let _ = inbox.blocking_send(Input::Examined { record, pid, found });
                 });

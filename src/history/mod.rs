@@ -7,6 +7,7 @@
 //! are [`Located::Ambiguous`], never the newest; what cannot be read is [`Located::Unknown`], never missing.
 
 mod answer;
+mod below;
 mod claude;
 mod codex;
 mod copilot;
@@ -87,6 +88,15 @@ pub fn counted(kind: &str, session_id: &str, cwd: &Path, env: &Environment) -> (
         None => Located::Unknown { why: Doubt::NoRule { kind: kind.to_owned() } },
     };
     (located, disk.cost())
+}
+
+/// Where the conversation `session_id` of a provider of the user's is, which keeps them in `folder`: an absolute path, or one
+/// from `~/`.
+pub fn locate_below(folder: &str, session_id: &str, env: &Environment) -> Located {
+    if !is_id(session_id) {
+        return Located::Missing { why: Miss::BadId };
+    }
+    Located::of(below::locate(&Disk::default(), folder, session_id, env))
 }
 
 /// What can be the name of a file and the argument of a program: no path, no option, no control character.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::lifecycle::adopt::{self, Holds, LookError};
 use crate::process::{self, TmuxEnv};
-use crate::provider::Provider;
+use crate::provider::Catalog;
 use crate::record::report::{OfRestore, Report, Seen};
 use crate::record::{Facts, Origin, PaneId, Place, ProcessId, Record, RecordId, Verb, apply};
 use crate::store::Store;
@@ -28,18 +28,18 @@ pub(super) enum Unborn {
 pub(super) fn newborn(
     store: &Store,
     report: &Report,
-    provider: Provider,
+    catalog: &Catalog,
     facts: &Facts<'_>,
 ) -> Result<Record, Unborn> {
     let server = server().ok_or(Unborn::Unknown("its environment names no tmux".to_owned()))?;
     // records only tell what is known already; nothing known is nothing to compare with
     let records = store.read().map(|snapshot| snapshot.records.clone()).unwrap_or_default();
-    let look = ask(adopt::look(&server, &records))
+    let look = ask(adopt::look(&server, &records, catalog))
         .unwrap_or_else(|| Err(LookError::Unanswered(timeout(&server))))
         .map_err(|error| Unborn::Unknown(error.to_string()))?;
     let is_its = |process: &ProcessId| report.line.contains(process);
     let found = look.panes.into_iter().find_map(|pane| match pane.holds {
-        Holds::Agent(candidate) if candidate.provider == provider => {
+        Holds::Agent(candidate) if candidate.kind == report.provider => {
             candidate.upsert.ours.agent.as_ref().is_some_and(is_its).then_some(candidate)
         }
         Holds::Agent(_) | Holds::Known { .. } | Holds::StandIn { .. } | Holds::Nothing { .. } => None,

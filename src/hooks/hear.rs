@@ -12,7 +12,8 @@ use serde_json::Value;
 use super::line::{Line, Speaker, speaker};
 use super::payload;
 use super::{birth, log};
-use crate::provider::{Catalog, Meaning, Provider, Turn as Said};
+use crate::config::Config;
+use crate::provider::{Catalog, Meaning, Turn as Said};
 use crate::record::report::{Known, Names, OfRestore, Report, Settled, Turn, TurnState};
 use crate::record::{Facts, Record, RecordId, Stamp};
 use crate::store::{HOOK_PATIENCE, Heard, Paths, Store, System, spool, turns};
@@ -39,15 +40,17 @@ pub fn hear(provider: &str, event: &str) {
 fn hear_all(provider: &str, event: &str) {
     let payload = payload::read();
     let Ok(paths) = Paths::from_env() else { return };
-    let Some(known) = Provider::named(provider) else {
+    // settings that are broken are no business of an agent's; those that are built in are known without them
+    let catalog = Config::load().ok().and_then(|loaded| loaded.config.catalog().ok()).unwrap_or_default();
+    if !catalog.kinds().any(|kind| kind == provider) {
         return log::line(&paths, provider, event, "no such provider");
-    };
-    let line = match speaker(known) {
+    }
+    let line = match speaker(provider, &catalog) {
         Speaker::Agent(line) => line,
         Speaker::Elsewhere => return,
         Speaker::Nobody => return log::line(&paths, provider, event, "ignored: no agent of it runs this"),
         Speaker::Other(other) => {
-            let why = format!("ignored: it is run by {}", other.name());
+            let why = format!("ignored: it is run by {other}");
             return log::line(&paths, provider, event, &why);
         }
         Speaker::Prints => {
@@ -59,21 +62,27 @@ fn hear_all(provider: &str, event: &str) {
         }
     };
     let system = System::here();
-    let report = report(known, event, &payload, line, &system);
-    Hearing { store: Store::open(paths), system, provider: known, report }.take();
+    let report = report(&catalog, provider, event, &payload, line, &system);
+    Hearing { store: Store::open(paths), system, catalog, report }.take();
 }
 
-fn report(provider: Provider, event: &str, payload: &Value, line: Line, system: &System) -> Report {
-    let catalog = Catalog::default();
-    let mut meaning = catalog.hook_meaning(provider.name(), event, payload);
+fn report(
+    catalog: &Catalog,
+    kind: &str,
+    event: &str,
+    payload: &Value,
+    line: Line,
+    system: &System,
+) -> Report {
+    let mut meaning = catalog.hook_meaning(kind, event, payload);
     meaning.prompt_id = meaning.prompt_id.filter(|id| payload::is_id(id));
-    let fits = |id: &&str| payload::is_id(id) && catalog.fits(provider.name(), id);
+    let fits = |id: &&str| payload::is_id(id) && catalog.fits(kind, id);
     let session_id = meaning.session_id.as_deref().filter(fits).unwrap_or_default();
     let transcript =
         ["transcript_path", "transcriptPath"].iter().find_map(|name| payload.get(name)?.as_str());
     let at = Stamp::from_unix(jiff::Timestamp::now().as_second());
     Report {
-        provider: provider.name().to_owned(),
+        provider: kind.to_owned(),
         event: event.to_owned(),
         at,
         boot_id: system.boot_id().to_owned(),
@@ -141,7 +150,7 @@ fn restore() -> Option<OfRestore> {
 struct Hearing {
     store: Store,
     system: System,
-    provider: Provider,
+    catalog: Catalog,
     report: Report,
 }
 
@@ -161,7 +170,7 @@ impl Hearing {
             if self.report.names == Names::Nothing {
                 return self.log("ignored: its agent has no record");
             }
-            match birth::newborn(&self.store, &self.report, self.provider, &self.system.facts()) {
+            match birth::newborn(&self.store, &self.report, &self.catalog, &self.system.facts()) {
                 Ok(newborn) => self.report.newborn = Some(Box::new(newborn)),
                 Err(birth::Unborn::No(why)) => return self.log(&format!("ignored: {why}")),
                 Err(birth::Unborn::Unknown(why)) => return self.keep(&why),

@@ -6,7 +6,7 @@
 
 use crate::lifecycle::behind::{prints, recognised};
 use crate::process::{self, Facts};
-use crate::provider::Provider;
+use crate::provider::{Catalog, Provider};
 use crate::record::ProcessId;
 
 /// Ancestors looked at.
@@ -22,8 +22,8 @@ pub(super) enum Speaker {
         /// The one above.
         below: i32,
     },
-    /// The nearest agent is of another provider.
-    Other(Provider),
+    /// The nearest agent is of another provider, of this name.
+    Other(String),
     /// The provider's program, which prints one answer and leaves: a tool, whoever started it.
     Prints,
     /// No agent of that provider, in a pane: its shared background server, or somebody's own call.
@@ -41,29 +41,31 @@ pub(super) struct Line {
     pub(super) agent: ProcessId,
 }
 
-/// Who speaks through the hook that is this process.
-pub(super) fn speaker(provider: Provider) -> Speaker {
+/// Who speaks through the hook that is this process: one of the provider `kind`. Agents are those of `catalog`.
+pub(super) fn speaker(kind: &str, catalog: &Catalog) -> Speaker {
     let (above, in_tmux) = ancestors();
     if !in_tmux {
         return Speaker::Elsewhere;
     }
-    judge(provider, &above)
+    judge(kind, &above, catalog)
 }
 
-fn judge(provider: Provider, above: &[Facts]) -> Speaker {
-    let known: Vec<Option<Provider>> =
-        above.iter().map(|facts| recognised(facts).or_else(|| prints(facts))).collect();
+fn judge(kind: &str, above: &[Facts], catalog: &Catalog) -> Speaker {
+    let known: Vec<Option<&str>> = above
+        .iter()
+        .map(|facts| recognised(facts, catalog).or_else(|| prints(facts).map(Provider::name)))
+        .collect();
     let Some(nearest) = known.iter().position(Option::is_some) else { return Speaker::Nobody };
     if let Some(other) = known[nearest]
-        && other != provider
+        && other != kind
     {
-        return Speaker::Other(other);
+        return Speaker::Other(other.to_owned());
     }
     if prints(&above[nearest]).is_some() {
         return Speaker::Prints;
     }
     let mut outermost = nearest;
-    while known.get(outermost + 1) == Some(&Some(provider))
+    while known.get(outermost + 1) == Some(&Some(kind))
         && is_wrapper(&above[outermost + 1], &above[outermost])
     {
         outermost += 1;
@@ -121,13 +123,13 @@ mod tests {
     }
 
     fn heard(provider: Provider, above: &[Facts]) -> String {
-        match judge(provider, above) {
+        match judge(provider.name(), above, &Catalog::default()) {
             Speaker::Agent(line) => {
                 let pids: Vec<i32> = line.processes.iter().map(|id| id.pid).collect();
                 format!("{pids:?} {}", line.agent.pid)
             }
             Speaker::Nested { below } => format!("nested {below}"),
-            Speaker::Other(other) => other.name().to_owned(),
+            Speaker::Other(other) => other,
             Speaker::Prints => "prints".to_owned(),
             Speaker::Nobody => "nobody".to_owned(),
             Speaker::Elsewhere => "elsewhere".to_owned(),

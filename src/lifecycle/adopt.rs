@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use bstr::{BString, ByteSlice};
 
 use crate::process::{self, Facts, ProcessError, Table};
-use crate::provider::{self, Provider};
+use crate::provider::{self, Catalog};
 use crate::record::{
     Host, Location, Origin, Ours, Outcome, PaneId, ProcessId, RecordId, Records, Refused, ServerEpoch, State,
     Upsert, Verb, WindowId,
@@ -80,8 +80,8 @@ pub enum Holds {
     Known {
         /// The record.
         record: RecordId,
-        /// Which agent, where its process says so.
-        provider: Option<Provider>,
+        /// Which agent, by its provider's name, where its process says so.
+        kind: Option<String>,
         /// The pane lacks its stamp.
         unstamped: bool,
     },
@@ -100,20 +100,21 @@ pub enum Holds {
 /// An agent that could be adopted.
 #[derive(Debug)]
 pub struct Candidate {
-    /// Which agent.
-    pub provider: Provider,
+    /// Which agent, by its provider's name.
+    pub kind: String,
     /// What would be written.
     pub upsert: Upsert,
 }
 
-/// Lists `server` and recognises what runs in its panes.
+/// Lists `server` and recognises what runs in its panes: agents of `catalog`.
 ///
 /// # Errors
 /// No whole listing: then nothing is known of any pane.
-pub async fn look(server: &OneShot, records: &Records) -> Result<Look, LookError> {
+pub async fn look(server: &OneShot, records: &Records, catalog: &Catalog) -> Result<Look, LookError> {
     let snapshot = listing::snapshot(server).await?;
     let epoch = epoch(server).await?;
     let table = Table::read()?;
+    let known = Known { epoch: &epoch, table: &table, records, catalog };
     let mut panes = BTreeMap::new();
     for row in &snapshot.panes {
         let Some((session, window)) = link(&snapshot, row) else { continue };
@@ -122,7 +123,7 @@ pub async fn look(server: &OneShot, records: &Records) -> Result<Look, LookError
             session: session.name.clone(),
             window: window.name.clone(),
             index: window.index,
-            holds: holds(row, session, window, &epoch, &table, records),
+            holds: holds(row, session, window, &known),
         });
     }
     Ok(Look { epoch, panes: panes.into_values().collect() })
@@ -164,14 +165,16 @@ pub async fn epoch(server: &OneShot) -> Result<ServerEpoch, LookError> {
     })
 }
 
-fn holds(
-    row: &PaneRow,
-    session: &SessionRow,
-    window: &WindowRow,
-    epoch: &ServerEpoch,
-    table: &Table,
-    records: &Records,
-) -> Holds {
+/// What a pane is judged by.
+struct Known<'a> {
+    epoch: &'a ServerEpoch,
+    table: &'a Table,
+    records: &'a Records,
+    catalog: &'a Catalog,
+}
+
+fn holds(row: &PaneRow, session: &SessionRow, window: &WindowRow, known: &Known<'_>) -> Holds {
+    let Known { epoch, table, records, catalog } = *known;
     if !row.frozen.is_empty() {
         return Holds::StandIn { stamp: row.frozen.clone() };
     }
@@ -183,19 +186,19 @@ fn holds(
     let Some(own) = process::facts(pid) else {
         return nothing(format!("its process {pid} cannot be seen"));
     };
-    let agent = agent(&own, table);
+    let agent = agent(&own, table, catalog);
     if let Some(record) = record_of(row, epoch, agent.as_ref().map(|agent| &agent.process), records) {
-        let provider = agent.map(|agent| agent.provider);
-        return Holds::Known { record, provider, unstamped: row.stamp != record.to_string() };
+        let kind = agent.map(|agent| agent.kind);
+        return Holds::Known { record, kind, unstamped: row.stamp != record.to_string() };
     }
     let Some(agent) = agent else {
         return nothing(format!("no known agent runs in it (its process is {})", called(&own)));
     };
     // the shell that is to come back is known by the record it waits for
-    let known = agent.waits.and_then(|id| records.get(id)?.ait.host.clone());
-    let host = known.filter(|host| matches!(host, Host::Shell { .. })).unwrap_or(agent.host);
+    let waited = agent.waits.and_then(|id| records.get(id)?.ait.host.clone());
+    let host = waited.filter(|host| matches!(host, Host::Shell { .. })).unwrap_or(agent.host);
     let agent = Agent { host, ..agent };
-    match candidate(row, session, window, epoch, &own, agent) {
+    match candidate(row, session, window, known, &own, agent) {
         Ok(candidate) => Holds::Agent(Box::new(candidate)),
         Err(why) => nothing(why),
     }
@@ -237,7 +240,7 @@ fn candidate(
     row: &PaneRow,
     session: &SessionRow,
     window: &WindowRow,
-    epoch: &ServerEpoch,
+    Known { epoch, catalog, .. }: &Known<'_>,
     own: &Facts,
     agent: Agent,
 ) -> Result<Candidate, String> {
@@ -249,20 +252,20 @@ fn candidate(
     let at = Location::pane(PaneId(row.id.0), own.id.clone());
     let mut upsert = Upsert::new(root, window.name.to_str_lossy(), at);
     let model = provider::model(&agent.facts.argv);
-    upsert.agent_string = format!("{}/{}", agent.provider.name(), model.as_deref().unwrap_or("unknown"));
+    upsert.agent_string = format!("{}/{}", agent.kind, model.as_deref().unwrap_or("unknown"));
     upsert.session = session.name.to_str_lossy().into_owned();
     let environment =
-        process::environment(agent.facts.id.pid, &agent.provider.kept_variables()).unwrap_or_default();
+        process::environment(agent.facts.id.pid, &catalog.kept_variables(&agent.kind)).unwrap_or_default();
     let environment: BTreeMap<String, String> = environment
         .into_iter()
         .filter_map(|(name, value)| Some((name, String::from_utf8(value).ok()?)))
         .collect();
     // the provider's own list is of this moment; a hook knows better than arguments: the conversation may have changed
-    let listed = identity::conversation(agent.provider, &agent.process, &environment);
+    let listed = identity::conversation(&agent.kind, &agent.process, &environment);
     let told = || row.agent_session.to_str().ok().filter(|told| !told.is_empty()).map(str::to_owned);
-    let argued = || provider::session_id(agent.provider, &agent.facts.argv);
+    let argued = || catalog.session_id(&agent.kind, &agent.facts.argv);
     upsert.session_id = listed.or_else(told).or_else(argued).unwrap_or_default();
-    let kept = provider::without_text(Some(agent.provider), &agent.facts.argv);
+    let kept = catalog.without_text(&agent.kind, &agent.facts.argv);
     upsert.ours = Ours {
         agent: Some(agent.process),
         agent_bin: agent.facts.exe.as_deref().and_then(Path::to_str).map(str::to_owned),
@@ -271,14 +274,14 @@ fn candidate(
         env: Some(environment),
         host: Some(agent.host),
         origin: Some(Origin::Adopted),
-        server: Some(epoch.clone()),
+        server: Some((*epoch).clone()),
         title: Some(row.title.to_str_lossy().into_owned()),
         window_id: Some(WindowId(window.id.0)),
         window_index: Some(window.index),
         window_layout: Some(window.layout.to_str_lossy().into_owned()),
         ..Ours::default()
     };
-    Ok(Candidate { provider: agent.provider, upsert })
+    Ok(Candidate { kind: agent.kind, upsert })
 }
 
 /// What became of an adoption.

@@ -5,13 +5,13 @@ use std::os::unix::ffi::OsStrExt;
 use bstr::ByteSlice;
 
 use crate::process::{self, Facts, Table};
-use crate::provider::{self, Hosting, Program, Provider};
+use crate::provider::{self, Catalog, Hosting, Program, Provider};
 use crate::record::{Host, ProcessId, RecordId};
 
 /// An agent found in a pane.
 pub(crate) struct Agent {
-    /// Which agent.
-    pub(crate) provider: Provider,
+    /// Which agent: its provider's name.
+    pub(crate) kind: String,
     /// The process whose end is the agent's end.
     pub(crate) process: ProcessId,
     /// The provider's own process: its arguments and its folder count.
@@ -23,10 +23,10 @@ pub(crate) struct Agent {
 }
 
 /// The agent of a pane: the pane's own process, or the nearest one below it.
-pub(crate) fn agent(own: &Facts, table: &Table) -> Option<Agent> {
-    if let Some(provider) = recognised(own) {
+pub(crate) fn agent(own: &Facts, table: &Table, catalog: &Catalog) -> Option<Agent> {
+    if let Some(kind) = recognised(own, catalog) {
         return Some(Agent {
-            provider,
+            kind: kind.to_owned(),
             process: own.id.clone(),
             facts: own.clone(),
             host: Host::Pane,
@@ -37,11 +37,12 @@ pub(crate) fn agent(own: &Facts, table: &Table) -> Option<Agent> {
         // the table is a moment old: a pid that was handed out again is another process
         process::facts(id.pid).filter(|facts| facts.id == id)
     });
-    let (provider, facts) =
-        below.into_iter().find_map(|facts| recognised(&facts).map(|provider| (provider, facts)))?;
+    let (kind, facts) = below
+        .into_iter()
+        .find_map(|facts| recognised(&facts, catalog).map(|kind| (kind.to_owned(), facts)))?;
     Some(match stays(own, &facts, table) {
         // all of them end when the agent ends, and tmux tells the status: to the pane its own process is the agent
-        None => Agent { provider, process: own.id.clone(), facts, host: Host::Pane, waits: None },
+        None => Agent { kind, process: own.id.clone(), facts, host: Host::Pane, waits: None },
         Some(shell) => {
             let waits = waits(&shell.argv);
             let argv = match waits {
@@ -49,7 +50,7 @@ pub(crate) fn agent(own: &Facts, table: &Table) -> Option<Agent> {
                 None => shell.argv.iter().map(|word| word.to_str_lossy().into_owned()).collect(),
             };
             let cwd = shell.cwd.as_deref().map(|cwd| cwd.to_string_lossy().into_owned()).unwrap_or_default();
-            Agent { provider, process: facts.id.clone(), facts, host: Host::Shell { argv, cwd }, waits }
+            Agent { kind, process: facts.id.clone(), facts, host: Host::Shell { argv, cwd }, waits }
         }
     })
 }
@@ -94,9 +95,9 @@ fn stays(own: &Facts, agent: &Facts, table: &Table) -> Option<Facts> {
     })
 }
 
-/// The provider a process is an agent of, if it is one.
-pub(crate) fn recognised(facts: &Facts) -> Option<Provider> {
-    provider::recognise(Program { exe: &exe(facts), argv: &facts.argv })
+/// The name of the provider a process is an agent of, if it is one.
+pub(crate) fn recognised<'c>(facts: &Facts, catalog: &'c Catalog) -> Option<&'c str> {
+    catalog.recognise(Program { exe: &exe(facts), argv: &facts.argv })
 }
 
 /// The provider that answers one prompt in this process and leaves, if it does.

@@ -12,7 +12,7 @@ use std::process::Command;
 
 use rustix::fs::{Access, access};
 
-use crate::provider::{self, Program, Provider};
+use crate::provider::{self, Catalog, Program, Provider};
 use crate::record::{Host, Nonce, Record, RecordId, State};
 
 /// The variable that tells an agent's hook which record it restores.
@@ -44,11 +44,13 @@ pub enum NotStarted {
 }
 
 /// The agent of `record` as a process to be: `words` are its arguments, the first of them the program's plain name.
-/// `nonce` is the token of the restore it belongs to; `here` are the names of the variables set where it is started.
+/// `nonce` is the token of the restore it belongs to; `here` are the names of the variables set where it is started;
+/// `catalog` has the record's provider.
 ///
 /// # Errors
 /// Why it must not or cannot be started.
 pub fn prepare(
+    catalog: &Catalog,
     record: &Record,
     nonce: Option<Nonce>,
     words: &[OsString],
@@ -70,7 +72,7 @@ pub fn prepare(
     // a script is told its own path; a program is called as the user calls it
     std::os::unix::process::CommandExt::arg0(&mut command, name);
     command.args(arguments).current_dir(&folder).env("PWD", &folder);
-    surround(&mut command, record, here);
+    surround(&mut command, catalog, record, here);
     if let Some(nonce) = nonce {
         command.env(RESTORE_RECORD, record.id.to_string()).env(RESTORE_NONCE, nonce.to_string());
     }
@@ -80,7 +82,7 @@ pub fn prepare(
 /// The shell that an agent was typed into, as a process to be: what it was, in its folder, with the recorded environment.
 /// `None` when the agent was in none.
 #[must_use]
-pub fn shell_behind(record: &Record, here: &[OsString]) -> Option<Command> {
+pub fn shell_behind(catalog: &Catalog, record: &Record, here: &[OsString]) -> Option<Command> {
     let Some(Host::Shell { argv, cwd }) = &record.ait.host else { return None };
     let called = argv.first().map_or("sh", String::as_str);
     // a login shell is called by its name with a dash before it
@@ -95,7 +97,7 @@ pub fn shell_behind(record: &Record, here: &[OsString]) -> Option<Command> {
     {
         command.current_dir(folder).env("PWD", folder);
     }
-    surround(&mut command, record, here);
+    surround(&mut command, catalog, record, here);
     Some(command)
 }
 
@@ -154,8 +156,8 @@ fn can_run(path: &Path) -> bool {
 }
 
 /// Puts the recorded environment in place, and takes the marks of other agents out.
-fn surround(command: &mut Command, record: &Record, here: &[OsString]) {
-    let changes = changes(record.ait.env.as_ref(), Provider::named(&record.agent_kind), here);
+fn surround(command: &mut Command, catalog: &Catalog, record: &Record, here: &[OsString]) {
+    let changes = changes(record.ait.env.as_ref(), &catalog.own_variables(&record.agent_kind), here);
     for (name, value) in changes {
         match value {
             Some(value) => command.env(name, value),
@@ -164,11 +166,12 @@ fn surround(command: &mut Command, record: &Record, here: &[OsString]) {
     }
 }
 
-/// What is set (`Some`) and what is unset. A variable that was looked for at the record's making and was not set then is
-/// unset: the default of a provider's own folder is a choice too.
+/// What is set (`Some`) and what is unset. A variable of its provider's (`own`) was looked for at the record's making: one
+/// that was not set then is unset, since the default of a provider's own folder is a choice too. One that the user's settings
+/// keep may have been named there later: unrecorded, it is as the pane has it.
 fn changes(
     recorded: Option<&BTreeMap<String, String>>,
-    kind: Option<Provider>,
+    own: &[&str],
     here: &[OsString],
 ) -> BTreeMap<OsString, Option<OsString>> {
     let mut changes: BTreeMap<OsString, Option<OsString>> = BTreeMap::new();
@@ -180,9 +183,9 @@ fn changes(
         }
     }
     let Some(recorded) = recorded else { return changes };
-    for name in kind.map(Provider::kept_variables).unwrap_or_default() {
+    for name in own {
         // without a PATH nothing starts at all
-        if name != "PATH" && !recorded.contains_key(name) {
+        if *name != "PATH" && !recorded.contains_key(*name) {
             changes.insert(name.into(), None);
         }
     }
@@ -202,7 +205,7 @@ mod tests {
 
     fn changed(recorded: Option<&BTreeMap<String, String>>, here: &[&str]) -> Vec<String> {
         let here: Vec<OsString> = here.iter().map(OsString::from).collect();
-        changes(recorded, Some(Provider::Claude), &here)
+        changes(recorded, &Catalog::default().own_variables("claude"), &here)
             .into_iter()
             .map(|(name, value)| match value {
                 Some(value) => format!("{}={}", name.display(), value.display()),

@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::history::{self, Environment, Registry};
+use crate::history::{self, Environment, Located, Registry};
 use crate::process::{self, ProcessId};
-use crate::provider::Provider;
+use crate::provider::{Catalog, Provider};
 use crate::record::{Liveness, Record, State, Upsert};
 
 /// What Claude Code's own list says of this agent: of the process itself, or, where that is a wrapper, of the nearest below.
@@ -25,14 +25,24 @@ pub fn listed(process: &ProcessId, environment: &BTreeMap<String, String>) -> Op
     })
 }
 
-/// The session id of the conversation that this agent has now; `environment` is what is recorded of its own.
+/// Where the record's conversation is on disk, for an agent that works in `cwd` with the environment `env`: by its provider's
+/// rules, or anywhere in the folder that the user says it keeps them in.
+pub fn locate(catalog: &Catalog, record: &Record, cwd: &Path, env: &Environment) -> Located {
+    let (kind, id) = (record.agent_kind.as_str(), record.codeagent_session_id.as_str());
+    match catalog.folder(kind) {
+        Some(folder) => history::locate_below(folder, id, env),
+        None => history::locate(kind, id, cwd, env),
+    }
+}
+
+/// The session id of the conversation that this agent of the provider `kind` has now; `environment` is what is recorded of its own.
 #[must_use]
 pub fn conversation(
-    provider: Provider,
+    kind: &str,
     process: &ProcessId,
     environment: &BTreeMap<String, String>,
 ) -> Option<String> {
-    match provider {
+    match Provider::named(kind)? {
         Provider::Claude => listed(process, environment).map(|entry| entry.session_id),
         Provider::Codex => history::opened_by(process.pid),
         _ => None,
@@ -44,9 +54,8 @@ pub fn conversation(
 pub fn correction(record: &Record) -> Option<Upsert> {
     let State::Live = record.state else { return None };
     let agent = record.agent_process()?;
-    let provider = Provider::named(&record.agent_kind)?;
     let nothing = BTreeMap::new();
-    let told = conversation(provider, &agent, record.ait.env.as_ref().unwrap_or(&nothing))?;
+    let told = conversation(&record.agent_kind, &agent, record.ait.env.as_ref().unwrap_or(&nothing))?;
     // looked up by a pid: the answer is of this agent only if it still runs
     if told == record.codeagent_session_id || process::liveness(&agent) != Liveness::Alive {
         return None;

@@ -12,11 +12,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::host;
+use super::identity;
 use super::outlive::{Outlived, see_out};
 use super::perform::World;
 use super::place::{self, Ground};
 use crate::coordinator::{End, Outcome, Step, Told};
-use crate::history::{self, Environment, Located};
+use crate::history::{Environment, Located};
 use crate::process::ProcessId;
 use crate::provider::Recorded;
 use crate::record::{Record, RecordId, Stamp, State};
@@ -287,7 +288,7 @@ fn refusal(world: &World, record: &Record) -> Option<Outcome> {
     } else if let Ok(Some(user)) = nix::unistd::User::from_uid(nix::unistd::getuid()) {
         environment = environment.with_home(&user.dir);
     }
-    match history::locate(&record.agent_kind, &record.codeagent_session_id, Path::new(cwd), &environment) {
+    match identity::locate(&world.catalog, record, Path::new(cwd), &environment) {
         Located::Present { .. } => None,
         Located::Missing { why } => refused("transcript_missing", why.word().to_owned()),
         Located::Ambiguous { .. } => {

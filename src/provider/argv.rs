@@ -51,7 +51,7 @@ pub(super) fn prints(provider: Provider, arguments: &[Vec<u8>]) -> bool {
 ///
 /// A prefix, a name, `--last`, a fork or two different ids give nothing: a wrong id is worse than none.
 #[must_use]
-pub fn session_id(provider: Provider, argv: &[Vec<u8>]) -> Option<String> {
+pub(super) fn session_id(provider: Provider, argv: &[Vec<u8>]) -> Option<String> {
     let spec = provider.spec();
     let naming = &spec.naming;
     let known = |list: &[&str], word: &[u8]| list.iter().any(|flag| flag.as_bytes() == word);
@@ -140,7 +140,7 @@ const SECRETS: &[&str] = &["key", "token", "secret", "password", "passwd", "cred
 /// provider's that is given again at a resume is none of those, whatever its letter means elsewhere (`codex -p work`), and
 /// its one value may have spaces.
 #[must_use]
-pub fn without_text(provider: Option<Provider>, argv: &[Vec<u8>]) -> Vec<Vec<u8>> {
+pub(super) fn without_text(provider: Option<Provider>, argv: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let options = provider.map_or(&[][..], |provider| provider.spec().kept);
     let mut kept: Vec<Vec<u8>> = Vec::new();
     let mut words = argv.iter().enumerate().peekable();

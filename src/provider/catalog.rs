@@ -3,20 +3,22 @@
 use serde_json::Value;
 
 use super::build::{NoLaunch, NoResume, Recorded, fill, kept_options, shown};
-use super::custom::{Custom, Refused};
+use super::custom::{Custom, Refused, may_be_kept};
 use super::ids::Shape;
-use super::meaning::{Meaning, noise};
+use super::meaning::{Meaning, as_claude, noise};
 use super::screen::Screen;
 use super::signs::Sight;
 use super::spec::{Look, OPTIONS, Spec};
 use super::store::Store;
 use super::table::ALWAYS_KEPT;
-use super::{Program, Provider, arguments, recognise};
+use super::{Program, Provider, arguments, argv, recognise};
 
 /// The providers. The default has the built-in ones only.
 #[derive(Debug, Clone, Default)]
 pub struct Catalog {
     customs: Vec<Custom>,
+    /// Variables the user wants kept with every agent.
+    keep: Vec<String>,
 }
 
 /// One of them.
@@ -42,7 +44,13 @@ impl Catalog {
                 return Err(Refused::BadProgram(binary.clone()));
             }
         }
-        Ok(Self { customs })
+        Ok(Self { customs, keep: Vec::new() })
+    }
+
+    /// The same, with these variables kept of every agent, whoever's it is; what may not be kept is left out.
+    #[must_use]
+    pub fn keeping(self, names: &[String]) -> Self {
+        Self { keep: names.iter().filter(|name| may_be_kept(name)).cloned().collect(), ..self }
     }
 
     fn known(&self, kind: &str) -> Option<Known<'_>> {
@@ -110,15 +118,41 @@ impl Catalog {
         }
     }
 
-    /// The variables of an agent's environment that a record keeps. No secret.
+    /// The variables of an agent's environment that a record keeps: those of its provider, and those the user wants kept
+    /// with every agent. No secret.
     #[must_use]
     pub fn kept_variables(&self, kind: &str) -> Vec<&str> {
+        let mut names = self.own_variables(kind);
+        names.extend(self.keep.iter().map(String::as_str));
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    /// The variables that are looked for at each agent of this provider, so that one that is not recorded was not set.
+    #[must_use]
+    pub fn own_variables(&self, kind: &str) -> Vec<&str> {
         let own: Vec<&str> = match self.known(kind) {
             Some(Known::BuiltIn(spec)) => spec.variables.to_vec(),
             Some(Known::Custom(custom)) => custom.keep.iter().map(String::as_str).collect(),
             None => Vec::new(),
         };
         ALWAYS_KEPT.iter().copied().chain(own).collect()
+    }
+
+    /// The id of the conversation an agent runs, when its arguments carry exactly one and it is whole.
+    #[must_use]
+    pub fn session_id(&self, kind: &str, argv: &[Vec<u8>]) -> Option<String> {
+        match self.known(kind)? {
+            Known::BuiltIn(spec) => argv::session_id(spec.provider, argv),
+            Known::Custom(custom) => custom.session_id(argv),
+        }
+    }
+
+    /// The arguments that may be kept in a record; no prompt, no secret, nothing long.
+    #[must_use]
+    pub fn without_text(&self, kind: &str, argv: &[Vec<u8>]) -> Vec<Vec<u8>> {
+        argv::without_text(Provider::named(kind), argv)
     }
 
     /// Where a built-in provider keeps its conversations.
@@ -148,12 +182,14 @@ impl Catalog {
         }
     }
 
-    /// What a hook event with this payload says; noise when the provider is not known.
+    /// What a hook event with this payload says; noise when the provider is not known. The user's own speak as Claude Code
+    /// does.
     #[must_use]
     pub fn hook_meaning(&self, kind: &str, event: &str, payload: &Value) -> Meaning {
         match self.known(kind) {
             Some(Known::BuiltIn(spec)) => (spec.meaning)(event, payload),
-            Some(Known::Custom(_)) | None => noise(),
+            Some(Known::Custom(_)) => as_claude(event, payload),
+            None => noise(),
         }
     }
 

@@ -4,7 +4,8 @@ use thiserror::Error;
 
 use super::Provider;
 use super::host::is_runner;
-use super::spec::has_id;
+use super::ids::Shape;
+use super::spec::{ID, SHORT_ID, has_id};
 
 /// A provider of the user's, as plain values.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,7 +32,7 @@ pub enum Refused {
     /// The name is no short name.
     #[error("`{0}` is no name for a provider: small letters, digits and `-`, a letter first, at most 32")]
     BadName(String),
-    /// Another provider has the name.
+    /// Another provider has the name: a built-in one is never redefined.
     #[error("the name `{0}` is taken")]
     NameTaken(String),
     /// The program is no plain file name, or one that runs other programs.
@@ -87,6 +88,23 @@ impl Custom {
     /// Whether a start takes an id.
     pub(super) fn chooses_id(&self) -> bool {
         self.launch.iter().any(|word| has_id(word))
+    }
+
+    /// The id of the conversation its arguments name, where the word before the id's place in `launch` or `resume` (or what
+    /// stands around the id in its own word) finds exactly one that is whole.
+    pub(super) fn session_id(&self, argv: &[Vec<u8>]) -> Option<String> {
+        let mut found = None;
+        for words in [self.launch_words(), self.resume_words()] {
+            let Some(at) = words.iter().position(|word| has_id(word)) else { continue };
+            let before = at.checked_sub(1).and_then(|before| words.get(before));
+            for id in named(argv, before.map(String::as_str), &words[at]) {
+                if found.as_ref().is_some_and(|other| *other != id) {
+                    return None;
+                }
+                found = Some(id);
+            }
+        }
+        found
     }
 
     // both `["mycli", "--resume", …]` and `["--resume", …]` are natural to write
@@ -162,8 +180,31 @@ impl Custom {
     }
 }
 
+/// The ids in these arguments: in a word of the form of `place`, or, where the id is the whole word, after the word `before`.
+fn named(argv: &[Vec<u8>], before: Option<&str>, place: &str) -> Vec<String> {
+    let mark = if place.contains(ID) { ID } else { SHORT_ID };
+    let Some((head, tail)) = place.split_once(mark) else { return Vec::new() };
+    let words: Vec<&str> = argv
+        .iter()
+        .skip(1)
+        .map_while(|word| std::str::from_utf8(word).ok())
+        .take_while(|word| *word != "--")
+        .collect();
+    let inside = |word: &str| {
+        let id = word.strip_prefix(head)?.strip_suffix(tail)?;
+        Shape::Word.fits(id).then(|| id.to_owned())
+    };
+    if !(head.is_empty() && tail.is_empty()) {
+        return words.into_iter().filter_map(inside).collect();
+    }
+    // without a word before it nothing but its own letters says that a word is an id
+    let Some(before) = before else { return Vec::new() };
+    words.windows(2).filter(|pair| pair[0] == before).filter_map(|pair| inside(pair[1])).collect()
+}
+
 /// A variable's name, no marker of an agent, and no secret by its name.
-fn may_be_kept(name: &str) -> bool {
+#[must_use]
+pub fn may_be_kept(name: &str) -> bool {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
     (1..=128).contains(&name.len())
         && name.bytes().all(plain)

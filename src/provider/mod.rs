@@ -28,10 +28,10 @@ mod others;
 mod pi;
 mod qwen;
 
-pub use argv::{model, session_id, without_text};
+pub use argv::model;
 pub use build::{NoLaunch, NoResume, Recorded};
 pub use catalog::Catalog;
-pub use custom::{Custom, Refused};
+pub use custom::{Custom, Refused, may_be_kept};
 pub use host::{Hosting, hosting};
 pub use ids::{MAX_ID, Shape};
 pub use markers::scrub;

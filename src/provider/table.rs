@@ -83,12 +83,6 @@ impl Provider {
         self.spec().name
     }
 
-    /// The variables of an agent's environment that a record keeps: what it needs to come back as it was, and no secret.
-    #[must_use]
-    pub fn kept_variables(self) -> Vec<&'static str> {
-        ALWAYS_KEPT.iter().chain(self.spec().variables).copied().collect()
-    }
-
     /// All that is known of it.
     pub(super) fn spec(self) -> &'static Spec {
         // the table has a row for every variant: a test walks them

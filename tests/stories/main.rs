@@ -36,6 +36,7 @@ mod plans;
 mod reboot;
 mod recover;
 mod restore;
+mod settings;
 mod setup;
 mod shared_daemon;
 mod stand_in;

@@ -6,10 +6,9 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::super::{Exit, Failure, print};
+use super::super::{Exit, Failure, print, settings};
 use super::observe::{self, Servers};
 use super::{escaped, failed};
-use crate::config::Config;
 use crate::reconcile::purge::{Observed, retires};
 use crate::reconcile::settle::{Back, Settle, settle};
 use crate::record::{Ack, Location, Nonce, Record, RecordId, State, StateName, Step, Verb};
@@ -27,7 +26,7 @@ pub(super) fn reconcile(store: &Store, dry_run: bool, json: bool) -> Result<Exit
     let snapshot = store.read().map_err(failed)?;
     let on_their_way = |record: &&Record| record.state.name() != StateName::Live;
     let servers = Servers::look(snapshot.records.iter().filter(on_their_way))?;
-    let ack_grace = ack_grace();
+    let ack_grace = ack_grace()?;
     let mut lines: Vec<Line> = Vec::new();
     for record in snapshot.records.iter().filter(on_their_way) {
         let decided = settle(record, &servers.sight(record), &system.facts(), ack_grace);
@@ -46,11 +45,12 @@ pub(super) fn reconcile(store: &Store, dry_run: bool, json: bool) -> Result<Exit
 }
 
 /// How long a restored agent has for its acknowledgement, in seconds: by the environment, else by the settings.
-fn ack_grace() -> u64 {
+fn ack_grace() -> Result<u64, Failure> {
     let asked = std::env::var("AITASKS_RESTORE_ACK_GRACE").ok().and_then(|text| text.trim().parse().ok());
-    // settings that cannot be read are said by `ait doctor`
-    let settings = || Config::load().map(|loaded| loaded.config).unwrap_or_default();
-    asked.unwrap_or_else(|| settings().frozen.restore_ack_grace.as_secs())
+    match asked {
+        Some(seconds) => Ok(seconds),
+        None => Ok(settings::config()?.frozen.restore_ack_grace.as_secs()),
+    }
 }
 
 enum Plan {

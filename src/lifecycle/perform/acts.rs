@@ -6,7 +6,7 @@ use bstr::ByteSlice;
 
 use super::Performer;
 use crate::coordinator::{Act, Acted, Applied, Conversation, Deed, Heard, PaneAct, ServerSight, Sign};
-use crate::history::{self, Environment, Located};
+use crate::history::{Environment, Located};
 use crate::lifecycle::adopt::{self, LookError};
 use crate::lifecycle::identity;
 use crate::process::{self, ProcessId, Signal};
@@ -144,12 +144,7 @@ impl Performer<'_> {
             return Conversation::Unknown("there is no record".to_owned());
         };
         let cwd = record.ait.cwd.as_deref().unwrap_or(&record.root);
-        let located = history::locate(
-            &record.agent_kind,
-            &record.codeagent_session_id,
-            Path::new(cwd),
-            &self.environment(),
-        );
+        let located = identity::locate(&self.world.catalog, record, Path::new(cwd), &self.environment());
         match located {
             Located::Present { path, files_under_cwd: true, .. } => {
                 Conversation::Present { path: path.to_string_lossy().into_owned() }

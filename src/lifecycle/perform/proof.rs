@@ -7,6 +7,7 @@ use bstr::ByteSlice;
 use super::{Performer, ready};
 use crate::coordinator::{Heard, Named, PaneNow, Proof};
 use crate::history;
+use crate::lifecycle::behind::recognised;
 use crate::process::{self, ProcessId, Table};
 use crate::provider::{Phase, Provider};
 use crate::record::{Ack, Liveness, Location, Record};
@@ -56,7 +57,7 @@ impl Performer<'_> {
             .iter()
             .find(|one| {
                 process::facts(one.pid)
-                    .is_some_and(|facts| ready::recognised(&facts) == kind && kind.is_some())
+                    .is_some_and(|facts| recognised(&facts, &self.world.catalog) == Some(&record.agent_kind))
             })
             .cloned();
         proof.named = named(&record, kind, process, &family);

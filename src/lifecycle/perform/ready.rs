@@ -7,10 +7,10 @@ use crate::coordinator::Conversation;
 use crate::coordinator::preflight::{Ready, Survivor};
 use crate::history::{self, Environment, Located};
 use crate::lifecycle::adopt;
-use crate::lifecycle::behind::prints;
-use crate::lifecycle::exec;
-use crate::process::{self, Facts, ProcessId, Table};
-use crate::provider::{self, Program, Provider, Recorded};
+use crate::lifecycle::behind::{prints, recognised};
+use crate::lifecycle::{exec, identity};
+use crate::process::{self, ProcessId, Table};
+use crate::provider::{Catalog, Provider, Recorded};
 use crate::record::{Liveness, PaneId, Record, RestoreMode, ServerEpoch, State};
 use crate::tmux::listing::{self, ListError};
 use crate::tmux::{OneShot, Unanswered};
@@ -33,7 +33,7 @@ impl Performer<'_> {
         let (argv, session_id) = self.argv(&record, mode);
         let folder = exec::folder_of(&record);
         let (conversation, filed) = match mode {
-            RestoreMode::Resume => conversation(&record),
+            RestoreMode::Resume => conversation(&self.world.catalog, &record),
             RestoreMode::Repick => (Conversation::Unknown("a new one begins".to_owned()), None),
         };
         let name = argv.as_ref().ok().and_then(|argv| argv.first());
@@ -117,7 +117,8 @@ impl Performer<'_> {
             {
                 let Some(process) = row.pid.and_then(process::identify) else { continue };
                 let family = std::iter::once(process.clone()).chain(table.descendants(process.pid));
-                let proven = family.into_iter().any(|one| has_conversation(record, &one));
+                let proven =
+                    family.into_iter().any(|one| has_conversation(&self.world.catalog, record, &one));
                 let pane = PaneId(row.id.0);
                 if ready.survivors.iter().any(|one| one.process == process) {
                     continue;
@@ -135,7 +136,7 @@ impl Performer<'_> {
             .iter()
             .flat_map(|one| std::iter::once(one.process.clone()).chain(table.descendants(one.process.pid)))
             .collect();
-        for process in running(record, &table) {
+        for process in running(&self.world.catalog, record, &table) {
             if known.contains(&process) {
                 continue;
             }
@@ -182,10 +183,10 @@ pub(super) fn environment(record: &Record) -> Environment {
 }
 
 /// The conversation on disk, and the folder it is filed under where that is another than the record's.
-pub(super) fn conversation(record: &Record) -> (Conversation, Option<String>) {
+pub(super) fn conversation(catalog: &Catalog, record: &Record) -> (Conversation, Option<String>) {
     let folder = exec::folder_of(record);
     let env = environment(record);
-    match history::locate(&record.agent_kind, &record.codeagent_session_id, &folder, &env) {
+    match identity::locate(catalog, record, &folder, &env) {
         Located::Present { path, files_under_cwd, cwd, .. } => {
             let filed = cwd.filter(|_| !files_under_cwd).map(|cwd| cwd.to_string_lossy().into_owned());
             (Conversation::Present { path: path.to_string_lossy().into_owned() }, filed)
@@ -199,7 +200,7 @@ pub(super) fn conversation(record: &Record) -> (Conversation, Option<String>) {
 }
 
 /// Every process that is an agent of this conversation, the topmost of each family.
-fn running(record: &Record, table: &Table) -> Vec<ProcessId> {
+fn running(catalog: &Catalog, record: &Record, table: &Table) -> Vec<ProcessId> {
     if record.codeagent_session_id.is_empty() {
         return Vec::new();
     }
@@ -208,7 +209,7 @@ fn running(record: &Record, table: &Table) -> Vec<ProcessId> {
         .rows()
         .iter()
         .filter(|row| !row.zombie && row.id.pid != own)
-        .filter(|row| has_conversation(record, &row.id))
+        .filter(|row| has_conversation(catalog, record, &row.id))
         .map(|row| row.id.clone())
         .collect();
     let below = |one: &ProcessId| {
@@ -219,36 +220,28 @@ fn running(record: &Record, table: &Table) -> Vec<ProcessId> {
 
 /// Whether a process is an agent of this record's kind with its conversation: by its arguments, or by the provider's own
 /// files.
-fn has_conversation(record: &Record, process: &ProcessId) -> bool {
-    let Some(kind) = Provider::named(&record.agent_kind) else { return false };
+fn has_conversation(catalog: &Catalog, record: &Record, process: &ProcessId) -> bool {
+    let kind = record.agent_kind.as_str();
     // the table is a moment old: a pid that was handed out again is another process
     let Some(facts) = process::facts(process.pid).filter(|facts| facts.id == *process) else { return false };
     // one that only prints an answer writes to its conversation all the same
-    if recognised(&facts).or_else(|| prints(&facts)) != Some(kind) {
+    let agent = recognised(&facts, catalog).or_else(|| prints(&facts).map(Provider::name));
+    if agent != Some(kind) {
         return false;
     }
     let id = record.codeagent_session_id.as_str();
-    match kind {
-        Provider::Claude => match history::registry(process, &environment(record)) {
+    let by_arguments = || catalog.session_id(kind, &facts.argv).as_deref() == Some(id);
+    match Provider::named(kind) {
+        Some(Provider::Claude) => match history::registry(process, &environment(record)) {
             Some(entry) => entry.session_id == id,
-            None => by_arguments(kind, &facts, id),
+            None => by_arguments(),
         },
-        Provider::Codex => match history::opened_by(process.pid) {
+        Some(Provider::Codex) => match history::opened_by(process.pid) {
             Some(opened) => opened == id,
-            None => by_arguments(kind, &facts, id),
+            None => by_arguments(),
         },
-        _ => by_arguments(kind, &facts, id),
+        Some(_) | None => by_arguments(),
     }
-}
-
-fn by_arguments(kind: Provider, facts: &Facts, id: &str) -> bool {
-    provider::session_id(kind, &facts.argv).as_deref() == Some(id)
-}
-
-pub(super) fn recognised(facts: &Facts) -> Option<Provider> {
-    use std::os::unix::ffi::OsStrExt;
-    let exe = facts.exe.as_deref().map(|exe| exe.as_os_str().as_bytes()).unwrap_or_default();
-    provider::recognise(Program { exe, argv: &facts.argv })
 }
 
 /// The sockets a record's agent can be on: its own, and the one a bare `tmux` would use.

@@ -29,6 +29,20 @@ fn one_is_like_a_built_in_one() {
     assert_eq!(start, ["mycli", "--id=a1"]);
     assert!(catalog.kept_variables("my-agent").contains(&"MYCLI_HOME"));
     assert_eq!(catalog.folder("my-agent"), Some("~/.mycli"));
+    for (line, id) in [
+        ("mycli|open|a1", Some("a1")),
+        ("mycli|--id=a1|open|a1", Some("a1")),
+        ("mycli|--id=a1|open|b2", None),
+        ("mycli|open|--yolo", None),
+        ("mycli|open|latest", None),
+        ("mycli|a1", None),
+        ("mycli|--|open|a1", None),
+    ] {
+        let argv: Vec<Vec<u8>> = line.split('|').map(|word| word.as_bytes().to_vec()).collect();
+        assert_eq!(catalog.session_id("my-agent", &argv).as_deref(), id, "{line}");
+    }
+    let told = serde_json::json!({ "session_id": "a1" });
+    assert_eq!(catalog.hook_meaning("my-agent", "SessionStart", &told).session_id.as_deref(), Some("a1"));
     for argv in [&["/opt/mycli", "x"][..], &["node", "--flag", "/usr/bin/mycli.js"]] {
         let argv: Vec<Vec<u8>> = argv.iter().map(|word| word.as_bytes().to_vec()).collect();
         assert_eq!(catalog.recognise(Program { exe: b"", argv: &argv }), Some("my-agent"));
