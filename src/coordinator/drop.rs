@@ -1,7 +1,7 @@
 //! Drop: closes a frozen agent's stand-in and forgets the record; the archive keeps the conversation's id.
 //!
 //! ```text
-//! record → server, survivors → lease → stand-in closed → verified gone → drop
+//! record → server, survivors → lease → stand-in or dead pane closed → verified gone → drop
 //! ```
 
 use std::collections::VecDeque;
@@ -26,6 +26,8 @@ pub struct Drop {
     due: Option<Duration>,
     tries: usize,
     stop: bool,
+    /// A pane with the stand-in's stamp in which something else lives: it is left alone.
+    strange: Option<(PaneId, Option<i32>)>,
 }
 
 #[derive(Debug)]
@@ -38,10 +40,11 @@ enum Stage {
         nonce: Nonce,
         killed: bool,
     },
-    /// Waits for the stand-in to be closed.
+    /// Waits for the pane to be closed.
     Closing {
         nonce: Nonce,
         pane: PaneId,
+        pid: Option<i32>,
     },
     /// Waits for `drop`.
     Dropping(Nonce),
@@ -64,6 +67,7 @@ impl Drop {
             due: None,
             tries: 0,
             stop: false,
+            strange: None,
         }
     }
 
@@ -147,7 +151,10 @@ impl Drop {
             return self.release(nonce, Outcome::new(End::Refused, &word, seen).hint(hint));
         }
         let id = self.task.record.to_string();
-        match snapshot.panes.iter().find(|row| row.frozen == id.as_str()) {
+        let left = |row: &&PaneRow| self.strange != Some((PaneId(row.id.0), row.pid)) || row.dead;
+        // its stand-in, or what a crash left of its agent
+        let its = |row: &&PaneRow| row.frozen == id.as_str() || (row.dead && row.stamp == id.as_str());
+        match snapshot.panes.iter().filter(left).find(its) {
             None => self.forget(nonce),
             Some(row) if killed => {
                 if self.again(now, &SERVER) {
@@ -158,9 +165,10 @@ impl Drop {
                 }
             }
             Some(row) => {
-                let pane = PaneId(row.id.0);
-                let act = PaneAct { pane, pid: row.pid, deed: Deed::KillStandin };
-                self.go(Stage::Closing { nonce, pane }, Act::Pane(act));
+                let (pane, pid) = (PaneId(row.id.0), row.pid);
+                let deed = if row.frozen == id.as_str() { Deed::KillStandin } else { Deed::KillDead };
+                let act = PaneAct { pane, pid, deed };
+                self.go(Stage::Closing { nonce, pane, pid }, Act::Pane(act));
             }
         }
     }
@@ -177,13 +185,18 @@ impl Drop {
         })
     }
 
-    fn closed(&mut self, now: Duration, nonce: Nonce, pane: PaneId, acted: Acted) {
+    fn closed(&mut self, now: Duration, nonce: Nonce, seat: (PaneId, Option<i32>), acted: Acted) {
+        let (pane, _) = seat;
         match acted {
             Acted::Done => {
                 self.acts.push_back(Act::Tell(Step::new("closed", pane.to_string())));
                 self.go(Stage::Looking { nonce, killed: true }, Act::Look);
             }
-            // it changed under our hands: look again, from the beginning
+            // it changed under our hands, or it is not the stand-in that lives there: look again, from the beginning
+            Acted::NotMet if self.strange != Some(seat) => {
+                self.strange = Some(seat);
+                self.go(Stage::Looking { nonce, killed: false }, Act::Look);
+            }
             Acted::NotMet | Acted::Refused(_) | Acted::NoServer | Acted::Unknown(_) => {
                 if self.again(now, &SERVER) {
                     self.stage = Stage::Looking { nonce, killed: false };
@@ -205,7 +218,10 @@ impl Drop {
 
     fn dropped(&mut self, now: Duration, nonce: Nonce, applied: Applied) {
         match applied {
-            Applied::Done(_) => self.finish(Outcome::new(End::Done, "dropped", "")),
+            Applied::Done(_) => {
+                let left = self.strange.map(|(pane, _)| format!("pane {pane} runs something else and stays"));
+                self.finish(Outcome::new(End::Done, "dropped", left.unwrap_or_default()));
+            }
             Applied::Refused(refused) => {
                 self.finish(Outcome::new(End::Failed, "refused", refused.to_string()));
             }
@@ -283,7 +299,9 @@ impl Coordinator for Drop {
             (Stage::Looking { nonce, killed }, Heard::Server(server)) => {
                 self.looked(now, nonce, killed, server)
             }
-            (Stage::Closing { nonce, pane }, Heard::Acted(acted)) => self.closed(now, nonce, pane, acted),
+            (Stage::Closing { nonce, pane, pid }, Heard::Acted(acted)) => {
+                self.closed(now, nonce, (pane, pid), acted);
+            }
             (Stage::Dropping(nonce), Heard::Applied(applied)) => self.dropped(now, nonce, applied),
             (Stage::Releasing { nonce, outcome }, Heard::Applied(applied)) => {
                 self.released(now, nonce, outcome, applied);

@@ -100,7 +100,7 @@ pub enum Act {
 pub struct PaneAct {
     /// The pane.
     pub pane: record::PaneId,
-    /// The pane's process, where it must still be that one.
+    /// The pane's process, where it must still be that one; for [`Deed::RespawnStandin`]: the process it may be.
     pub pid: Option<i32>,
     /// What is done.
     pub deed: Deed,
@@ -116,10 +116,13 @@ pub enum Deed {
         /// Whether `remain-on-exit` on this pane was ours alone.
         release: bool,
     },
-    /// The record's stand-in replaces what is or was in the pane that carries its stamp.
+    /// The record's stand-in replaces what was in the pane that carries its stamp: a dead process, an earlier stand-in, or the
+    /// process that is named. Whatever else lives there stays.
     RespawnStandin,
-    /// The pane that carries the stand-in's stamp is closed.
+    /// The pane that carries the stand-in's stamp, and runs it or is dead, is closed.
     KillStandin,
+    /// The pane that carries the record's own stamp is closed, when it is dead.
+    KillDead,
     /// The pane is the record's again: `@aitask_record` is set, the marks of stand-in and attempt come off; `release` lets
     /// the pane close when its process ends.
     StampRestored {

@@ -243,8 +243,8 @@ fn act(identity: &Identity, program: &Path, ask: &Ask) -> Result<Dispatch, BadVa
             let guard = guard(*pane).stamped(PaneOption::Record, *record).dead();
             Ok(guarded::stamp_frozen(guard, *record, token))
         }
-        Ask::RespawnStandin { pane, record } => {
-            Ok(guarded::respawn_standin(guard(*pane), *record, program, token))
+        Ask::RespawnStandin { pane, record, over } => {
+            Ok(guarded::respawn_standin(guard(*pane), *record, *over, program, token))
         }
         Ask::KillDead { pane, record } => Ok(guarded::kill_dead_pane(guard(*pane), *record, token)),
         Ask::Listing

@@ -166,16 +166,18 @@ fn settle_freezing(record: &Record, pane: &Pane, facts: &Facts<'_>) -> Settle {
             Settle::Commit(Location::Gone)
         };
     }
-    if same && !pane.dead && agent_liveness(record, facts) == Liveness::Alive {
+    let lives = agent_liveness(record, facts);
+    if same && !pane.dead && lives == Liveness::Alive {
         return Settle::AbortFreeze(pane.id);
     }
     // Nothing waits for ever.
     if waited(record, facts) <= facts.grace.saturating_mul(2) {
         Settle::Wait("indeterminate")
-    } else if pane.stamped {
+    } else if pane.stamped && !(same && lives == Liveness::Unknown) {
         Settle::Respawn(pane.id)
     } else if same {
-        // its shell lives, and the pane was never ours: what became of the agent is told of a live record
+        // its shell lives, and the pane was never ours, or nobody can say that the agent is gone: what became of it is told of
+        // a live record
         Settle::AbortFreeze(pane.id)
     } else {
         Settle::Commit(Location::Gone)

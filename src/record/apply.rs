@@ -219,7 +219,7 @@ pub fn apply(
             Outcome::Filled
         }
         Verb::Follow(follow) => {
-            follow_pane(&mut record, verb, follow, place)?;
+            follow_pane(&mut record, verb, follow, facts, place)?;
             Outcome::Followed
         }
         Verb::Enrich { at, ours, lost, replace } => {
@@ -565,7 +565,13 @@ fn describe(record: &mut Record, upsert: &Upsert) {
     }
 }
 
-fn follow_pane(record: &mut Record, verb: &Verb, follow: &Follow, place: &Place) -> Result<(), Refused> {
+fn follow_pane(
+    record: &mut Record,
+    verb: &Verb,
+    follow: &Follow,
+    facts: &Facts<'_>,
+    place: &Place,
+) -> Result<(), Refused> {
     if record.location.pane_id() != Some(follow.pane) {
         return Err(no_evidence(record, verb, "other_pane"));
     }
@@ -584,6 +590,10 @@ fn follow_pane(record: &mut Record, verb: &Verb, follow: &Follow, place: &Place)
     }
     if let Some(session) = &follow.session {
         replace_if_said(&mut record.session, session);
+    }
+    if let (Some(process), State::Frozen { .. }) = (&follow.standin, &record.state) {
+        record.location = with_start(&Location::pane(follow.pane, process.clone()), facts);
+        record.standin_pid = process.pid;
     }
     let ours = &mut record.ait;
     ours.window_id = follow.window_id.or(ours.window_id);

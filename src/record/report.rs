@@ -225,6 +225,7 @@ impl Report {
         if let Some(restore) = &self.restore
             && let Some(record) = records.get(restore.record)
             && matches!(record.state, State::Restoring { .. })
+            && !self.is_stray(record, restore)
         {
             return self.acknowledge(record, restore);
         }
@@ -240,18 +241,48 @@ impl Report {
         {
             return self.of(record);
         }
-        let given_up = |restore: &OfRestore| {
-            records.get(restore.record).is_some_and(|record| matches!(record.state, State::Frozen { .. }))
-        };
-        if lives && self.restore.as_ref().is_some_and(given_up) {
-            // its conversation has a record, which will bring it back
-            return Settled::Late("its restore was given up");
+        if lives && let Some(record) = self.restore.as_ref().and_then(|restore| records.get(restore.record)) {
+            // what starts below a restored agent has its environment: only its own process or its conversation make it that one
+            let own = [record.restore.last_launch, record.location.process().map_or(0, |own| own.pid)];
+            let same = self.session_id.is_empty()
+                || self.session_id == record.codeagent_session_id
+                || self.line.iter().any(|process| own.contains(&process.pid));
+            match &record.state {
+                // its conversation has a record, which will bring it back
+                State::Frozen { .. } | State::Aborting { .. } if same => {
+                    return Settled::Late("its restore was given up");
+                }
+                State::Live
+                    if same
+                        && record
+                            .agent_process()
+                            .is_some_and(|own| (facts.alive)(&own) == Liveness::Alive) =>
+                {
+                    return Settled::Late("its restore is over, and another process has its conversation");
+                }
+                State::Live
+                | State::Freezing
+                | State::Frozen { .. }
+                | State::Restoring { .. }
+                | State::Aborting { .. } => {}
+            }
         }
         match (&self.newborn, lives) {
             (_, false) => Settled::Late("its agent is gone"),
             (None, true) => Settled::Unknown,
             (Some(newborn), true) => Settled::Step(Box::new((None, self.birth(newborn)))),
         }
+    }
+
+    /// Whether it comes from an agent that only has the environment of a restore that goes on: of an earlier attempt, or from
+    /// above. Its conversation is another one, and it is not what was launched.
+    fn is_stray(&self, record: &Record, restore: &OfRestore) -> bool {
+        let State::Restoring { launch, .. } = &record.state else { return false };
+        let another = record.lease.as_ref().is_none_or(|lease| lease.nonce != restore.nonce);
+        !self.session_id.is_empty()
+            && self.session_id != record.codeagent_session_id
+            && (another || launch.is_some())
+            && !self.line.iter().any(|process| Some(process.pid) == *launch)
     }
 
     /// The turn it tells of that record's agent; none if it is about a conversation that runs no more.

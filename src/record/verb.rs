@@ -361,6 +361,8 @@ pub struct Follow {
     pub title: Option<String>,
     /// The pane's working directory.
     pub cwd: Option<String>,
+    /// The stand-in that runs in the pane now, of a frozen record.
+    pub standin: Option<ProcessId>,
 }
 
 impl Follow {
@@ -377,6 +379,7 @@ impl Follow {
             window_layout: None,
             title: None,
             cwd: None,
+            standin: None,
         }
     }
 }

@@ -333,12 +333,15 @@ pub enum Ask {
         /// The record.
         record: RecordId,
     },
-    /// Put the record's stand-in into the pane, whatever runs there, when it carries the stand-in's stamp.
+    /// Put the record's stand-in into the pane, when it carries the stand-in's stamp and is dead, or runs an earlier stand-in or
+    /// the process `over`.
     RespawnStandin {
         /// The pane.
         pane: PaneId,
         /// The record.
         record: RecordId,
+        /// A process of the record that may be replaced.
+        over: Option<i32>,
     },
     /// Close the pane, when it is dead and carries the record's stamp.
     KillDead {

@@ -95,7 +95,15 @@ impl Supervisor {
                 up.soil(now.mono)
             }
             (Ask::Nudge { .. }, _) => {}
-            (Ask::RespawnStandin { .. } | Ask::StampFrozen { .. }, _) => up.soil(now.mono),
+            (Ask::RespawnStandin { pane, record, .. }, answer) => {
+                if answer == Answer::NotDone
+                    && let Some(row) = up.world.pane(pane).filter(|row| !row.dead)
+                {
+                    up.strange.insert((pane, record, row.pid.unwrap_or_default()));
+                }
+                up.soil(now.mono);
+            }
+            (Ask::StampFrozen { .. }, _) => up.soil(now.mono),
             (Ask::Ping, _) => {}
             (
                 Ask::Stamp { .. } | Ask::Unstamp { .. } | Ask::UnstampFrozen { .. } | Ask::UnkeepDead { .. },

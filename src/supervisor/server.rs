@@ -121,6 +121,8 @@ pub(super) struct Up {
     pub(super) claimed: BTreeSet<(PaneId, RecordId)>,
     /// Stand-ins that were ordered back, each once per death: the pane, the record and the process that died.
     pub(super) respawned: BTreeSet<(PaneId, RecordId, i32)>,
+    /// Panes with a stand-in's stamp in which something else lives: the pane, the record and the process.
+    pub(super) strange: BTreeSet<(PaneId, RecordId, i32)>,
     /// When a stand-in was last ordered into a pane, so that one on its way up is not ended by the next.
     pub(super) stood: BTreeMap<(PaneId, RecordId), Duration>,
     /// Panes of live records that carry a stand-in's stamp, and since when: the pane, the record and the process. The longest
@@ -320,6 +322,7 @@ impl Up {
             closing: None,
             claimed: BTreeSet::new(),
             respawned: BTreeSet::new(),
+            strange: BTreeSet::new(),
             stood: BTreeMap::new(),
             unfrozen: BTreeMap::new(),
             relisted: BTreeSet::new(),
@@ -379,6 +382,7 @@ impl Up {
         self.left.retain(there);
         self.claimed.retain(|(pane, _)| there(pane));
         self.respawned.retain(|(pane, _, _)| there(pane));
+        self.strange.retain(|(pane, _, _)| there(pane));
         self.flow.retain(|window, _| world.windows().any(|(id, _)| id == *window));
     }
 

@@ -9,7 +9,8 @@ use tmux_control::PaneId;
 use super::{Ask, Life, Now, Supervisor, Told, Up, Watched};
 use crate::reconcile::settle::{Pane, PaneSight, Settle, settle};
 use crate::record::{
-    Ack, Facts, Liveness, Location, Nonce, ProcessId, Record, RecordId, ServerEpoch, Stamp, StateName, Verb,
+    Ack, Facts, Follow, Liveness, Location, Nonce, ProcessId, Record, RecordId, ServerEpoch, Stamp,
+    StateName, Verb,
 };
 
 /// How long a stand-in has until it has drawn.
@@ -51,7 +52,8 @@ impl Supervisor {
         };
         let nonce = record.lease.as_ref().map(|lease| lease.nonce);
         let (verb, what) = match (outcome, nonce) {
-            (Settle::Rest | Settle::Unknown, _) => return None,
+            (Settle::Rest, _) => return self.propose_standin(now, record),
+            (Settle::Unknown, _) => return None,
             (Settle::Held, _) => {
                 // a living coordinator's end will be told; a dead one's lease runs out by the clock
                 if record.lease.as_ref().is_some_and(|lease| self.is_dead(&lease.owner)) {
@@ -67,9 +69,23 @@ impl Supervisor {
                 self.claim_pane(now, record, PaneId(pane.0));
                 return None;
             }
-            (Settle::Respawn(pane), _) => {
-                self.respawn_standin(now, record, PaneId(pane.0));
-                return None;
+            (Settle::Respawn(pane), nonce) => {
+                if !self.is_strange(record, PaneId(pane.0)) {
+                    self.respawn_standin(now, record, PaneId(pane.0));
+                    return None;
+                }
+                // somebody else lives in its pane by now: the record goes on without one
+                match (record.state.name(), nonce) {
+                    (StateName::Freezing, Some(nonce)) => {
+                        (Verb::FreezeCommit { nonce, at: Location::Gone }, "frozen")
+                    }
+                    (StateName::Aborting, Some(nonce)) => {
+                        (Verb::StandinRespawned { nonce, at: Location::Gone }, "frozen")
+                    }
+                    (StateName::Frozen | StateName::Live | StateName::Restoring, _) | (_, None) => {
+                        return None;
+                    }
+                }
             }
             (_, None) => return None,
             // stamps and respawns are told late: what was done a moment ago must be seen before it is undone or taken for good
@@ -112,6 +128,41 @@ impl Supervisor {
             unstamp: None,
         };
         Some((verb, told))
+    }
+
+    /// A stand-in that was put back has another process than the record says.
+    fn propose_standin(&self, now: Now, record: &Record) -> Option<(Verb, Told)> {
+        if record.state.name() != StateName::Frozen || record.lease.is_some() {
+            return None;
+        }
+        let epoch = record.ait.server.as_ref()?;
+        let (pane, process) = (record.location.pane_id()?, record.location.process()?);
+        let up = self.servers.get(Path::new(&epoch.socket))?.up()?;
+        let row = up.world.pane(PaneId(pane.0))?;
+        let pid = row.pid.filter(|pid| *pid != process.pid)?;
+        let stands = row.frozen == record.id.to_string() && row.ready && !row.dead;
+        if up.identity.process != epoch.process() || !is_current(up) || !stands {
+            return None;
+        }
+        let mut follow = Follow::new(pane, epoch.clone());
+        follow.standin = Some(ProcessId::bare(pid));
+        let told = Told {
+            record: record.id,
+            socket: Some(Path::new(&epoch.socket).to_owned()),
+            what: "stand_in",
+            source: "answer",
+            detail: format!("process {pid}"),
+            heard: now.mono,
+            unstamp: None,
+        };
+        Some((Verb::Follow(Box::new(follow)), told))
+    }
+
+    /// Whether the guard said that something else than the record's lives in that pane.
+    fn is_strange(&self, record: &Record, pane: PaneId) -> bool {
+        let socket = record.ait.server.as_ref().map(|epoch| Path::new(&epoch.socket));
+        let up = socket.and_then(|socket| self.servers.get(socket)).and_then(super::Server::up);
+        up.is_some_and(|up| respawn_key(up, pane, record.id).is_some_and(|key| up.strange.contains(&key)))
     }
 
     /// A restore that was cut short after its proof leaves the stand-in's stamp on a pane whose agent runs.
@@ -263,7 +314,8 @@ impl Supervisor {
         }
         if up.respawned.insert(key) {
             up.stood.insert(place, now.mono);
-            self.ask(now, Path::new(&socket), Ask::RespawnStandin { pane, record: record.id });
+            let over = record.location.process().map(|process| process.pid);
+            self.ask(now, Path::new(&socket), Ask::RespawnStandin { pane, record: record.id, over });
         }
     }
 }

@@ -132,6 +132,18 @@ impl Guard {
         self.and(format!("#{{==:#{{pane_pid}},{pid}}}"))
     }
 
+    /// And nothing lives in it but this record's stand-in, or that process: it is dead, or was started as
+    /// `… frozenagent --record <id>`. Marks survive whatever a user puts into a pane; they alone prove nothing of who lives there.
+    #[must_use]
+    fn vacant(self, id: RecordId, but: Option<i32>) -> Guard {
+        let standin = format!("#{{m:*frozenagent*--record*{id}*,#{{pane_start_command}}}}");
+        let mut test = format!("#{{||:#{{pane_dead}},{standin}}}");
+        if let Some(pid) = but {
+            test = format!("#{{||:#{{==:#{{pane_pid}},{pid}}},{test}}}");
+        }
+        self.and(test)
+    }
+
     fn and(mut self, test: String) -> Guard {
         self.tests.push(test);
         self
@@ -318,7 +330,12 @@ pub fn kill_dead_pane(guard: Guard, id: RecordId, token: Token) -> Dispatch {
     kill_pane(guard.stamped(PaneOption::Record, id).dead(), token)
 }
 
-/// Closes a pane, living or dead, that is as the guard says; the guard must carry a stamp.
+/// Closes the pane of a record's stand-in, living or dead; not one that carries its stamp and runs something else.
+pub fn kill_standin(guard: Guard, id: RecordId, token: Token) -> Dispatch {
+    kill_pane(guard.stamped(PaneOption::Frozen, id).vacant(id, None), token)
+}
+
+/// Closes a pane that is as the guard says; the guard must carry a stamp.
 pub fn kill_pane(guard: Guard, token: Token) -> Dispatch {
     let act = Command::new("kill-pane").args(["-t", &guard.pane.to_string()]);
     Dispatch::last(guard, act, token)
@@ -338,9 +355,10 @@ pub fn respawn(
     if program.len() < 2 { Err(BadValue::NoProgram) } else { Ok(respawn_act(guard, program, folder, token)) }
 }
 
-/// Puts the stand-in of a record into the pane that carries its stamp: `ait frozenagent --record <id>`.
-pub fn respawn_standin(guard: Guard, id: RecordId, ait: &Path, token: Token) -> Dispatch {
-    let guard = guard.stamped(PaneOption::Frozen, id);
+/// Puts the stand-in of a record into the pane that carries its stamp: `ait frozenagent --record <id>`. The pane must be dead,
+/// or run a stand-in of the record or the process `over`, which is known to be its agent's.
+pub fn respawn_standin(guard: Guard, id: RecordId, over: Option<i32>, ait: &Path, token: Token) -> Dispatch {
+    let guard = guard.stamped(PaneOption::Frozen, id).vacant(id, over);
     let id = id.to_string();
     let pane = guard.pane;
     let mut dispatch = respawn_act(
@@ -354,8 +372,8 @@ pub fn respawn_standin(guard: Guard, id: RecordId, ait: &Path, token: Token) -> 
     dispatch
 }
 
-/// Puts a record's agent into the pane that carries its stand-in's stamp, marked as that of a restore before it starts and kept
-/// when it ends. The answer has the new process, for [`process_told`].
+/// Puts a record's agent into the pane that carries its stand-in's stamp and is dead or runs it, marked as that of a restore
+/// before it starts and kept when it ends. The answer has the new process, for [`process_told`].
 ///
 /// # Errors
 /// The mark is not one that is known to be harmless, or there is no program with an argument.
@@ -369,7 +387,8 @@ pub fn respawn_agent(
 ) -> Result<Dispatch, BadValue> {
     let pane = guard.pane;
     let mark = set_option(pane, PaneOption::RestoreAttempt, value(mark)?);
-    let mut dispatch = respawn(guard.stamped(PaneOption::Frozen, id), program, folder, token)?;
+    let mut dispatch =
+        respawn(guard.stamped(PaneOption::Frozen, id).vacant(id, None), program, folder, token)?;
     let keep = Command::new("set-option").args(["-p", "-t", &pane.to_string(), "remain-on-exit", "on"]);
     dispatch.acts.insert(0, keep);
     dispatch.acts.insert(0, mark);

@@ -64,7 +64,7 @@ pub struct PaneRow {
     pub stamp: BString,
     /// `#{@aitask_frozen}`: the stamp of a stand-in, empty when there is none.
     pub frozen: BString,
-    /// `#{@aitask_standin_ready}` is set.
+    /// `#{@aitask_standin_ready}` is set, and the pane was started as a viewer's.
     pub ready: bool,
     /// `#{@aitask_agent_session}`: the provider's session id as the hook told it, empty when there is none.
     pub agent_session: BString,

@@ -233,11 +233,17 @@ impl Sim {
         let Some(there) = self.servers[server].panes.get(&act.pane.0) else {
             return Acted::Refused(format!("can't find pane: {}", act.pane));
         };
-        let process = act.pid.is_none_or(|pid| there.process.pid == pid) || self.is(Mutant::ForgetsProcess);
+        let is_named = act.pid == Some(there.process.pid);
+        let process = act.pid.is_none() || is_named || self.is(Mutant::ForgetsProcess);
+        let viewer = self.kernel.process(&there.process).is_some_and(|process| process.what == What::Viewer);
+        let vacant = there.dead || viewer || self.is(Mutant::ForgetsProcess);
         let frozen = there.frozen == stamp || self.is(Mutant::ForgetsEpoch) || self.is(Mutant::ForgetsStamp);
         let met = match act.deed {
             Deed::StampFrozen | Deed::StampRestored { .. } => process,
-            Deed::UnstampFrozen { .. } | Deed::RespawnStandin | Deed::KillStandin => process && frozen,
+            Deed::UnstampFrozen { .. } => process && frozen,
+            Deed::RespawnStandin => frozen && (vacant || is_named),
+            Deed::KillStandin => process && frozen && vacant,
+            Deed::KillDead => there.dead && there.stamp == stamp,
         };
         if !met {
             return Acted::NotMet;
@@ -260,7 +266,7 @@ impl Sim {
             }
             Deed::RespawnStandin if forgets => {}
             Deed::RespawnStandin => self.respawn_viewer(server, act.pane.0),
-            Deed::KillStandin => self.remove_pane(server, act.pane.0),
+            Deed::KillStandin | Deed::KillDead => self.remove_pane(server, act.pane.0),
             Deed::StampRestored { release } => {
                 (there.stamp, there.ready) = (stamp, false);
                 there.frozen.clear();
@@ -333,10 +339,12 @@ impl Sim {
 
     /// What the supervisor asks for of the same deeds.
     pub(crate) fn obey_deed(&mut self, server: usize, ask: &Ask) -> Option<Answer> {
-        let (pane, record, deed) = match ask {
-            Ask::UnstampFrozen { pane, record } => (pane, record, Deed::UnstampFrozen { release: false }),
-            Ask::StampFrozen { pane, record } => (pane, record, Deed::StampFrozen),
-            Ask::RespawnStandin { pane, record } => (pane, record, Deed::RespawnStandin),
+        let (pane, record, pid, deed) = match ask {
+            Ask::UnstampFrozen { pane, record } => {
+                (pane, record, None, Deed::UnstampFrozen { release: false })
+            }
+            Ask::StampFrozen { pane, record } => (pane, record, None, Deed::StampFrozen),
+            Ask::RespawnStandin { pane, record, over } => (pane, record, *over, Deed::RespawnStandin),
             _ => return None,
         };
         let there = self.servers[server].panes.get(&pane.0);
@@ -345,7 +353,7 @@ impl Sim {
         {
             return Some(Answer::NotDone);
         }
-        let act = PaneAct { pane: ait::record::PaneId(pane.0), pid: None, deed };
+        let act = PaneAct { pane: ait::record::PaneId(pane.0), pid, deed };
         let acted = self.deed(server, *record, &act);
         Some(if acted == Acted::Done { Answer::Done } else { Answer::NotDone })
     }

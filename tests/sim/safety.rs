@@ -75,7 +75,7 @@ impl Sim {
                     self.fail("strangers are left alone", text);
                 }
             }
-            Deed::UnstampFrozen { .. } => {
+            Deed::UnstampFrozen { .. } | Deed::KillDead => {
                 if !own {
                     self.fail("strangers are left alone", text);
                 }

@@ -1,7 +1,9 @@
 //! Dropping: a frozen agent is forgotten with its pane and its screen; the archive keeps its conversation's id.
 
+use rustix::process::Signal;
+
 use crate::freeze::outcome;
-use crate::support::{Agent, DEADLINE, Home, Tmux, wait_until};
+use crate::support::{Agent, DEADLINE, Home, Supervisor, Tmux, wait_until};
 
 #[track_caller]
 fn frozen(home: &Home, tmux: &Tmux, window: &str) -> Agent {
@@ -74,6 +76,37 @@ fn a_pane_that_is_not_the_stand_ins_is_never_closed() {
     home.ait(["drop", &agent.id]).ok();
     is_forgotten(&home, &agent);
     assert_eq!(tmux.format(&agent.pane.id, "#{pane_current_command}"), "sleep", "the stranger is untouched");
+}
+
+#[test]
+fn a_stamp_that_a_stranger_inherited_closes_nothing() {
+    let home = Home::new();
+    let tmux = Tmux::start(&home);
+    let agent = frozen(&home, &tmux, "work");
+    // stamps survive whatever is put into a pane
+    tmux.ok(["respawn-pane", "-k", "-t", &agent.pane.id, "sleep", "1000"]);
+    let told = outcome(&home.ait(["drop", &agent.id, "--json"]).ok());
+    assert_eq!(told["word"], "dropped", "{told}");
+    assert!(told["detail"].as_str().unwrap().contains(&agent.pane.id), "{told}");
+    is_forgotten(&home, &agent);
+    assert_eq!(tmux.format(&agent.pane.id, "#{pane_current_command}"), "sleep", "the stranger is untouched");
+}
+
+#[test]
+fn the_dead_pane_of_a_crashed_agent_goes_with_its_record() {
+    let home = Home::new();
+    let tmux = Tmux::start(&home);
+    let agent = Agent::start(&tmux, "main", "work");
+    let mut supervisor = Supervisor::start(&home, &[&tmux]);
+    supervisor.knows(&tmux, &[&agent]);
+    agent.pane.process().signal(Signal::KILL);
+    home.until_lost(&agent.id, "agent_crashed");
+    assert_eq!(tmux.format(&agent.pane.id, "#{pane_dead} #{@aitask_record}"), format!("1 {}", agent.id));
+    // nobody else is there to close it
+    supervisor.kill();
+    home.ait(["drop", &agent.id]).ok();
+    is_forgotten(&home, &agent);
+    assert!(!tmux.panes().iter().any(|pane| pane.id == agent.pane.id), "the dead pane is closed");
 }
 
 #[test]

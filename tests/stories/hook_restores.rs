@@ -138,6 +138,48 @@ fn an_agent_whose_restore_was_given_up_gets_no_second_record() {
 }
 
 #[test]
+fn a_late_hook_of_an_earlier_attempt_is_logged_and_binds_nothing() {
+    let home = Home::new();
+    let tmux = Tmux::start(&home);
+    let (id, first) = restoring(&home, &tmux);
+    let early = Told::start(&tmux, "claude", "early");
+    of_restore(&early, &id, &first);
+    launched(&home, (&id, &first), &early);
+    home.ait(["record", "restore-abort", &id, "--nonce", &first, "--error", "ack_timeout"]).ok();
+    let gone = ["--nonce", &first, "--pane", "", "--pane-pid", "0"];
+    home.ait(["record", "standin-respawned", &id].into_iter().chain(gone)).ok();
+
+    // the second attempt goes on
+    let owner = std::process::id().to_string();
+    let begin = ["record", "restore-begin", &id, "--owner-pid", &owner, "--mode", "resume"];
+    let second = home.ait(begin).ok().text().rsplit_once('|').unwrap().1.to_owned();
+    let back = Told::start(&tmux, "claude", "back");
+    of_restore(&back, &id, &second);
+    launched(&home, (&id, &second), &back);
+    early.hook("SessionStart", &start(ONE));
+    assert!(log(&home).contains("it belongs to another attempt of a restore"), "{}", log(&home));
+    assert_eq!(home.record(&id).unwrap()["state"], "restoring", "the second attempt waits for its own");
+    back.hook("SessionStart", &start(ONE));
+    is_back_in(&home, &id, &back);
+
+    // and is over
+    let before = std::fs::read(home.store()).unwrap();
+    early.hook("SessionStart", &start(ONE));
+    early.hook("Stop", &json!({"session_id": ONE}));
+    assert!(log(&home).contains("its restore is over"), "{}", log(&home));
+    assert!(std::fs::read(home.store()).unwrap() == before, "nothing is bound");
+    is_back_in(&home, &id, &back);
+    assert_eq!(spool(&home).len(), 0, "and nothing waits to be");
+
+    // the environment alone makes nobody a restored agent: a conversation of its own gets a record of its own
+    early.hook("SessionStart", &start(TWO));
+    let records = home.records();
+    let own = records.iter().find(|record| record["codeagent_session_id"] == TWO).expect("its own record");
+    assert_eq!(own["pane_id"], early.pane.id.as_str(), "{}", log(&home));
+    assert_eq!((records.len(), &home.record(&id).unwrap()["codeagent_session_id"]), (2, &json!(ONE)));
+}
+
+#[test]
 fn another_conversation_that_only_the_hook_tells_is_a_mismatch() {
     let home = Home::new();
     let tmux = Tmux::start(&home);

@@ -3,6 +3,8 @@
 
 use std::fs;
 
+use rustix::process::Signal;
+
 use crate::support::fake::new_id;
 use crate::support::wrapper::{Act, Calls, When};
 use crate::support::{Agent, DEADLINE, Fake, Home, Supervisor, Tmux, wait_until};
@@ -303,4 +305,46 @@ fn an_agent_below_what_waits_for_its_shell_is_adopted_as_one_of_that_shell() {
     let host = home.record(&again).unwrap()["ait"]["host"].clone();
     assert_eq!(host["kind"], "shell", "{host}");
     assert!(!host.to_string().contains("below-shell"), "{host}");
+}
+
+#[test]
+fn a_stand_in_that_was_put_back_is_the_one_on_record() {
+    let home = Home::new();
+    let tmux = Tmux::start(&home);
+    let agent = Agent::start(&tmux, "main", "work");
+    home.ait(["freeze", &agent.id, "--force"]).ok();
+    let _supervisor = Supervisor::start(&home, &[&tmux]);
+    let pane = &agent.pane.id;
+    let before: u32 = tmux.format(pane, "#{pane_pid}").parse().unwrap();
+    assert_eq!(home.record(&agent.id).unwrap()["pane_pid"], before);
+    crate::support::proc::Process::of(before).unwrap().signal(Signal::KILL);
+    home.store_until("the new stand-in", |home| {
+        let record = home.record(&agent.id)?;
+        let pid: u32 = tmux.format(pane, "#{pane_pid}").parse().unwrap();
+        let known = record["pane_pid"] == pid && record["standin_pid"] == pid;
+        (pid != before && known && record["state"] == "frozen").then_some(())
+    });
+}
+
+#[test]
+fn a_stranger_in_a_stand_ins_pane_stays_there() {
+    let home = Home::new();
+    let tmux = Tmux::start(&home);
+    let agent = Agent::start(&tmux, "main", "work");
+    home.ait(["freeze", &agent.id, "--force"]).ok();
+    // a restore that was cut short on its way back, and a user who took the pane
+    let owner = std::process::id().to_string();
+    let begin = ["record", "restore-begin", &agent.id, "--owner-pid", &owner, "--mode", "resume"];
+    let nonce = home.ait(begin).ok().text().rsplit_once('|').unwrap().1.to_owned();
+    home.ait(["record", "restore-abort", &agent.id, "--nonce", &nonce, "--error", "cut"]).ok();
+    let store = std::fs::read_to_string(home.store()).unwrap();
+    let boot = store.replace(&format!("\"op_owner_pid\": {owner}"), "\"op_owner_pid\": 2147483646");
+    std::fs::write(home.store(), boot).unwrap();
+    tmux.ok(["respawn-pane", "-k", "-t", &agent.pane.id, "sleep", "1000"]);
+    let _supervisor = Supervisor::launch(&home, &[&tmux], &[("AITASKS_STALE_OP_GRACE", "1")]);
+    home.store_until("the record to rest", |home| {
+        let record = home.record(&agent.id)?;
+        (record["state"] == "frozen" && record["op_nonce"] == "" && record["pane_id"] == "").then_some(())
+    });
+    assert_eq!(tmux.format(&agent.pane.id, "#{pane_dead} #{pane_current_command}"), "0 sleep");
 }

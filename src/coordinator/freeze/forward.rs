@@ -61,7 +61,8 @@ impl Freeze {
     }
 
     pub(super) fn stand_in(&mut self, held: Held) {
-        let act = PaneAct { pane: held.target.pane, pid: None, deed: Deed::RespawnStandin };
+        let pid = Some(held.target.process.pid);
+        let act = PaneAct { pane: held.target.pane, pid, deed: Deed::RespawnStandin };
         self.go(Stage::Standing(held), Act::Pane(act));
     }
 

@@ -584,7 +584,8 @@ impl Freeze {
             Stage::Clearing { held, kin, killed } => self.uncleared(now, held, kin, killed),
             Stage::Standing(held) => {
                 self.stands += 1;
-                let act = PaneAct { pane: held.target.pane, pid: None, deed: Deed::RespawnStandin };
+                let pid = Some(held.target.process.pid);
+                let act = PaneAct { pane: held.target.pane, pid, deed: Deed::RespawnStandin };
                 self.stage = Stage::Standing(held);
                 self.act(Act::Pane(act));
             }

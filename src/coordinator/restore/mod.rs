@@ -18,7 +18,7 @@ use super::{Act, Acted, Applied, Coordinator, Deed, Heard, PaneAct, ServerSight,
 use crate::record::{
     self, Ack, Follow, Host, Location, Ours, PaneId, ProcessId, Record, Refused, RestoreMode, State, Verb,
 };
-use stage::{Back, Held, Running, Stage, failed, holds, mismatch, stopped, verified};
+use stage::{Back, Held, Running, Seat, Stage, failed, holds, mismatch, stopped, verified};
 
 /// When a launched agent is looked at without an event to tell of it: dialogs and lists of processes of some providers tell
 /// nobody. Spans after its launch; the acknowledgement's end comes behind them.
@@ -508,7 +508,8 @@ impl Restore {
     // -- back to the stand-in
 
     fn take_back(&mut self, running: Running, outcome: Outcome) {
-        let back = Back::In(running.started.pane);
+        let seat = Seat { pane: running.started.pane, pid: running.started.process.pid };
+        let back = Back::In(seat);
         self.undo(running.held, back, outcome);
     }
 
@@ -534,8 +535,8 @@ impl Restore {
     ) {
         match (applied, back) {
             (Applied::Done(_), Back::Stays(at)) => self.close(held, at, outcome),
-            (Applied::Done(_), Back::In(pane)) => {
-                self.go(Stage::Returning { held, pane, outcome }, Act::Read);
+            (Applied::Done(_), Back::In(seat)) => {
+                self.go(Stage::Returning { held, seat, outcome }, Act::Read);
             }
             (Applied::Refused(refused), _) => {
                 let seen = format!("{}; the record could not be put back: {refused}", outcome.detail);
@@ -552,12 +553,12 @@ impl Restore {
         }
     }
 
-    fn stood(&mut self, now: Duration, held: Held, pane: PaneId, outcome: Box<Outcome>, acted: &Acted) {
+    fn stood(&mut self, now: Duration, held: Held, seat: Seat, outcome: Box<Outcome>, acted: &Acted) {
         match acted {
             Acted::Done => self.go(Stage::Finding { held, outcome }, Act::Look),
             Acted::NotMet | Acted::Refused(_) | Acted::NoServer => self.close(held, Location::Gone, outcome),
             Acted::Unknown(_) if self.again(now, &SERVER) => {
-                self.stage = Stage::Standing { held, pane, outcome };
+                self.stage = Stage::Standing { held, seat, outcome };
             }
             Acted::Unknown(why) => {
                 let seen = format!("{}; its stand-in may not be back: {why}", outcome.detail);
@@ -621,9 +622,8 @@ impl Restore {
                 self.repeat(Stage::Doubting { held, asked, why }, Act::Look)
             }
             Stage::Finding { held, outcome } => self.repeat(Stage::Finding { held, outcome }, Act::Look),
-            Stage::Standing { held, pane, outcome } => {
-                let act = PaneAct { pane, pid: None, deed: Deed::RespawnStandin };
-                self.repeat(Stage::Standing { held, pane, outcome }, Act::Pane(act));
+            Stage::Standing { held, seat, outcome } => {
+                self.repeat(Stage::Standing { held, seat, outcome }, seat.stand_in());
             }
             Stage::Undoing { held, back, outcome, error } => {
                 let abort = Verb::RestoreAbort { nonce: held.nonce, error: error.clone() };
@@ -701,12 +701,11 @@ impl Coordinator for Restore {
             (Stage::Undoing { held, back, outcome, error }, Heard::Applied(applied)) => {
                 self.undone(now, held, back, outcome, error, applied);
             }
-            (Stage::Returning { held, pane, outcome }, Heard::Record(_) | Heard::NoStore(_)) => {
-                let act = PaneAct { pane, pid: None, deed: Deed::RespawnStandin };
-                self.go(Stage::Standing { held, pane, outcome }, Act::Pane(act));
+            (Stage::Returning { held, seat, outcome }, Heard::Record(_) | Heard::NoStore(_)) => {
+                self.go(Stage::Standing { held, seat, outcome }, seat.stand_in());
             }
-            (Stage::Standing { held, pane, outcome }, Heard::Acted(acted)) => {
-                self.stood(now, held, pane, outcome, &acted);
+            (Stage::Standing { held, seat, outcome }, Heard::Acted(acted)) => {
+                self.stood(now, held, seat, outcome, &acted);
             }
             (Stage::Finding { held, outcome }, Heard::Server(server)) => {
                 self.found(now, held, outcome, server)

@@ -6,6 +6,7 @@ use crate::coordinator::launch::Started;
 use crate::coordinator::preflight::Ready;
 use crate::coordinator::proof::{Evidence, Named};
 use crate::coordinator::told::{End, Outcome};
+use crate::coordinator::{Act, Deed, PaneAct};
 use crate::record::{Ack, Host, Location, Nonce, PaneId, ProcessId, Record};
 
 /// A restore under its lease.
@@ -64,9 +65,9 @@ pub(super) enum Stage {
     /// Waits for `restore-abort`.
     Undoing { held: Held, back: Back, outcome: Box<Outcome>, error: String },
     /// Waits for the record as it is on its way back.
-    Returning { held: Held, pane: PaneId, outcome: Box<Outcome> },
+    Returning { held: Held, seat: Seat, outcome: Box<Outcome> },
     /// Waits for the stand-in's start.
-    Standing { held: Held, pane: PaneId, outcome: Box<Outcome> },
+    Standing { held: Held, seat: Seat, outcome: Box<Outcome> },
     /// Waits for the listing that shows the stand-in.
     Finding { held: Held, outcome: Box<Outcome> },
     /// Waits for `standin-respawned`.
@@ -81,7 +82,20 @@ pub(super) enum Back {
     /// Nothing was started: where it is.
     Stays(Location),
     /// In this pane.
-    In(PaneId),
+    In(Seat),
+}
+
+/// The pane of a launched agent, and the process that was started in it: what its stand-in takes back.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seat {
+    pub(super) pane: PaneId,
+    pub(super) pid: i32,
+}
+
+impl Seat {
+    pub(super) fn stand_in(self) -> Act {
+        Act::Pane(PaneAct { pane: self.pane, pid: Some(self.pid), deed: Deed::RespawnStandin })
+    }
 }
 
 impl Running {

@@ -122,19 +122,21 @@ impl Performer<'_> {
 
     fn dispatch(&self, act: &PaneAct, epoch: Epoch) -> Result<Dispatch, BadValue> {
         let guard = Guard::new(tmux_control::PaneId(act.pane.0), epoch);
-        let guard = match act.pid {
-            Some(pid) => guard.process(pid),
-            None => guard,
+        let guard = match (act.pid, &act.deed) {
+            // it may be the process, and need not
+            (Some(_), Deed::RespawnStandin) | (None, _) => guard,
+            (Some(pid), _) => guard.process(pid),
         };
         let token = Token::random()?;
         Ok(match act.deed {
             Deed::StampFrozen => guarded::stamp_frozen(guard, self.id, token),
             Deed::UnstampFrozen { release } => guarded::unstamp_frozen(guard, self.id, release, token),
-            Deed::RespawnStandin => guarded::respawn_standin(guard, self.id, &self.world.program, token),
-            Deed::StampRestored { release } => guarded::stamp_restored(guard, self.id, release, token),
-            Deed::KillStandin => {
-                guarded::kill_pane(guard.stamped(guarded::PaneOption::Frozen, self.id), token)
+            Deed::RespawnStandin => {
+                guarded::respawn_standin(guard, self.id, act.pid, &self.world.program, token)
             }
+            Deed::StampRestored { release } => guarded::stamp_restored(guard, self.id, release, token),
+            Deed::KillStandin => guarded::kill_standin(guard, self.id, token),
+            Deed::KillDead => guarded::kill_dead_pane(guard, self.id, token),
         })
     }
 

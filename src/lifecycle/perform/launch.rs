@@ -19,6 +19,8 @@ use crate::tmux::places::{self, Made, NotMade, Tenant, Where};
 use crate::tmux::{OneShot, Unanswered};
 use crate::world::rows::Snapshot;
 
+/// The word for a stand-in's pane that is no longer its.
+const PANE_CHANGED: &str = "pane_changed";
 /// How often a place that was taken meanwhile is looked for again.
 const TRIES: usize = 4;
 
@@ -70,7 +72,20 @@ impl Performer<'_> {
         }
         let known = self.sessions(&server, &snapshot, &epoch).await;
         match place::choose(record, &snapshot, &known, same, launch.session.as_deref()) {
-            Place::StandIn(pane) => Ok(self.respawn(&server, &epoch, pane, record, launch).await),
+            Place::StandIn(pane) => {
+                match self.respawn(&server, &epoch, pane, record, launch).await {
+                    // somebody else lives in its pane by now: a window of its own
+                    Launched::Not { word, .. } if word == PANE_CHANGED => {
+                        let mut others = snapshot.clone();
+                        others.panes.retain(|row| row.id != pane);
+                        let mut elsewhere = record.clone();
+                        elsewhere.ait.window_id = None;
+                        let place = place::choose(&elsewhere, &others, &known, same, None);
+                        self.in_new(&server, &epoch, &place, record, launch).await
+                    }
+                    launched => Ok(launched),
+                }
+            }
             Place::Beside { pane, .. } => {
                 match self.make(&server, &epoch, &Where::Beside(pane), record, launch).await {
                     // no room beside it: a window of its own
@@ -141,7 +156,7 @@ impl Performer<'_> {
                 })),
                 None => Launched::Unknown("tmux did not say which process it started".to_owned()),
             },
-            Ok((Outcome::NotMet, _)) => not("pane_changed", "its pane is no longer its stand-in's"),
+            Ok((Outcome::NotMet, _)) => not(PANE_CHANGED, "its pane is no longer its stand-in's"),
             Ok((Outcome::Refused(words), _)) => not("refused", words.to_str_lossy().into_owned()),
             Ok((Outcome::Unknown, _)) => Launched::Unknown("no proof that it was done".to_owned()),
             Err(error) => Launched::Unknown(error.to_string()),

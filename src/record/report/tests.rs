@@ -105,6 +105,12 @@ fn a_restore_is_acknowledged_by_what_it_launched_and_by_nobody_else() {
         (true, "sid", &[60], NONCE, None, other),
         (true, "sid", &[60], NONCE, Some(60), other),
         (true, "sid", &[41], 0xbbbb, None, attempt),
+        (true, "sid", &[60], 0xbbbb, None, attempt),
+        // one that only has the environment, and a conversation of its own
+        (true, "own", &[60], NONCE, None, "unknown"),
+        (true, "own", &[60], 0xbbbb, None, "unknown"),
+        (false, "own", &[60], 0xbbbb, None, "unknown"),
+        (false, "own", &[60], NONCE, None, "unproven"),
         (true, "", &[41], NONCE, None, "late: it does not say which conversation came back"),
         // the hook was faster than that
         (false, "sid", &[41], NONCE, None, "unproven"),
@@ -138,8 +144,15 @@ fn after_its_restore_an_agent_is_as_any_other_and_a_left_over_one_is_nobody() {
     assert_eq!(settled(sample(StateName::Frozen), &left, &[]), given_up);
     left.newborn = Some(Box::new(sample(StateName::Live)));
     assert_eq!(settled(sample(StateName::Frozen), &left, &[]), given_up);
-    // its record is another agent's by now: it is one of its own
-    assert_eq!(settled(sample(StateName::Live), &left, &[]), "born sid");
+    // its record is another agent's by now, which runs that conversation: it gets no second record of it
+    let over = "late: its restore is over, and another process has its conversation";
+    assert_eq!(settled(sample(StateName::Live), &left, &[]), over);
+    assert_eq!(settled(sample(StateName::Live), &left, &[41]), "born sid");
+    // the environment alone makes it nobody's: with a conversation of its own it is one of its own
+    let own = Report { session_id: "own".into(), ..left.clone() };
+    for state in [StateName::Live, StateName::Frozen, StateName::Restoring] {
+        assert_eq!(settled(sample(state), &own, &[]), "born own", "{state}");
+    }
 }
 
 #[test]

@@ -23,10 +23,11 @@ pub const LIST_SESSIONS: &str =
 /// The format of `list-windows -a`: one line a link of a window.
 pub const LIST_WINDOWS: &str = "W\t#{session_id}\t#{window_id}\t#{window_index}\t#{window_active}\t#{window_layout}\t#{=1024:window_name}";
 
-/// The format of `list-panes -a`: one line a pane and link of its window. Nothing in it makes tmux read `/proc`.
+/// The format of `list-panes -a`: one line a pane and link of its window. Nothing in it makes tmux read `/proc`. The mark of a
+/// viewer counts only where one was started: it outlives a respawn by the user.
 pub const LIST_PANES: &str = "P\t#{session_id}\t#{window_id}\t#{pane_id}\t#{pane_pid}\t#{pane_dead}\
      \t#{pane_dead_status}\t#{pane_dead_signal}\t#{pane_active}\t#{remain-on-exit}\
-     \t#{=1024:@aitask_record}\t#{=1024:@aitask_frozen}\t#{=1024:@aitask_standin_ready}\
+     \t#{=1024:@aitask_record}\t#{=1024:@aitask_frozen}\t#{?@aitask_standin_ready,#{m:*frozenagent*,#{pane_start_command}},}\
      \t#{=1024:@aitask_agent_session}\t#{=1024:@aitask_restore_attempt}\t#{=1024:pane_title}";
 
 /// An answer that is not the listing it should be. The whole listing is then worth nothing.
@@ -137,7 +138,7 @@ pub fn pane_rows(body: &[u8]) -> Result<Vec<PaneRow>, BadListing> {
             remain_on_exit: RemainOnExit::parse(keep)?,
             stamp: stamp.into(),
             frozen: frozen.into(),
-            ready: !ready.is_empty(),
+            ready: ready == b"1",
             agent_session: agent_session.into(),
             attempt: attempt.into(),
             title: title.into(),

@@ -136,3 +136,17 @@ fn a_session_of_the_users_choice() {
     assert_eq!(tmux.format(&agent.pane.id, "#{session_name}"), "-odd name");
     assert_eq!(frozen.record(&home)["session"], "-odd name");
 }
+
+#[test]
+fn a_stranger_in_its_stand_ins_pane_is_left_there() {
+    let home = Home::new();
+    let tmux = Tmux::start(&home);
+    let frozen = Frozen::claude(&tmux, "main", "cart", "alpha");
+    // stamps survive whatever is put into a pane
+    let pane = &frozen.agent.pane.id;
+    tmux.ok(["respawn-pane", "-k", "-t", pane, "sleep", "1000"]);
+    let agent = back(&home, &tmux, &frozen);
+    assert_ne!(agent.pane.id, *pane);
+    assert_eq!(tmux.format(pane, "#{pane_dead} #{pane_current_command}"), "0 sleep");
+    assert!(place(&tmux, &agent).starts_with("main:"));
+}

@@ -12,7 +12,7 @@ use tmux_control::{PaneId, SessionId, WindowId};
 
 use super::{ClientEvent, attach, listed, server, until};
 use crate::support::tmux::{Pane, Start};
-use crate::support::{AIT, Home, Tmux, wait_for};
+use crate::support::{AIT, DEADLINE, Home, Tmux, proc, wait_for, wait_until};
 
 const ID: &str = "0a1b2c3d";
 
@@ -131,13 +131,56 @@ async fn the_stand_in_takes_the_pane_word_by_word_and_leaves_its_token() {
     assert!(!guarded::is_token(&answer, act.token()));
     assert_eq!(done(&client, &mut events, &act).await, Outcome::NotMet, "another process is in the pane");
 
-    let act = guarded::respawn_standin(guard(), ID.parse().unwrap(), Path::new(AIT), token());
-    assert_eq!(done(&client, &mut events, &act).await, Outcome::NotMet, "not stamped");
+    let stand_in =
+        |over| guarded::respawn_standin(guard(), ID.parse().unwrap(), over, Path::new(AIT), token());
+    assert_eq!(done(&client, &mut events, &stand_in(Some(pid))).await, Outcome::NotMet, "not stamped");
     tmux.ok(["set-option", "-p", "-t", &pane.id, "@aitask_frozen", ID]);
     tmux.ok(["set-option", "-p", "-t", &pane.id, "remain-on-exit", "on"]);
-    assert_eq!(done(&client, &mut events, &act).await, Outcome::Done);
+    assert_eq!(done(&client, &mut events, &stand_in(Some(pid))).await, Outcome::Done);
     let command = tmux.format(&pane.id, "#{pane_start_command}").replace('"', "");
     assert_eq!(command, format!("{AIT} frozenagent --record {ID}"));
+    // it stands in for itself, alive or dead
+    assert_eq!(done(&client, &mut events, &stand_in(None)).await, Outcome::Done);
+}
+
+#[tokio::test]
+async fn a_stamp_alone_gives_nobody_up() {
+    let home = Home::new();
+    let tmux = Tmux::start(&home);
+    let pane = tmux.window("main", "agent", &home.home(), &["sleep", "1000"]);
+    tmux.ok(["set-option", "-p", "-t", &pane.id, "@aitask_frozen", ID]);
+    tmux.ok(["set-option", "-p", "-t", &pane.id, "remain-on-exit", "on"]);
+    let (client, mut events) = attach(&tmux).await;
+    let id = || ID.parse().unwrap();
+    let guard = || Guard::new(pane_id(&pane), Epoch::from(client.identity()));
+    let words = [OsStr::new("/bin/sleep"), OsStr::new("1000")];
+    let acts = || {
+        [
+            guarded::respawn_standin(guard(), id(), None, Path::new(AIT), token()),
+            guarded::respawn_standin(guard(), id(), Some(pane.pid as i32 + 1), Path::new(AIT), token()),
+            guarded::respawn_agent(guard(), id(), "0a1b2c3d:00000001", &words, None, token()).unwrap(),
+            guarded::kill_standin(guard(), id(), token()),
+        ]
+    };
+    for act in acts() {
+        assert_eq!(done(&client, &mut events, &act).await, Outcome::NotMet, "{act:?}");
+    }
+    assert!(pane.process().alive(), "the stranger is untouched");
+    // another record's stand-in is a stranger, too
+    let other = format!("exec sleep 1000; : {AIT} frozenagent --record 00000000");
+    tmux.ok(["respawn-pane", "-k", "-t", &pane.id, "sh", "-c", &other]);
+    for act in acts() {
+        assert_eq!(done(&client, &mut events, &act).await, Outcome::NotMet, "{act:?}");
+    }
+    // what is dead keeps nobody
+    let pid = tmux.format(&pane.id, "#{pane_pid}").parse().unwrap();
+    proc::Process::of(pid).unwrap().signal(Signal::KILL);
+    wait_until("tmux to know of its end", DEADLINE, || {
+        tmux.ok(["run-shell", "true"]);
+        (tmux.format(&pane.id, "#{pane_dead}") == "1").then_some(())
+    });
+    let act = guarded::kill_standin(guard(), id(), token());
+    assert_eq!(done(&client, &mut events, &act).await, Outcome::Done);
 }
 
 #[tokio::test]

@@ -84,7 +84,9 @@ async fn sessions_panes_and_stamps_are_listed_whole() {
         "set -g base-index 1\nset -g pane-base-index 1\nset -g renumber-windows on\n".to_owned();
     let tmux = Tmux::start_with(&home, Start { configuration, ..Start::default() });
     let one = tmux.window("main", "one", &home.home(), &["sleep", "1000"]);
-    let two = tmux.split(&one, &home.home(), &["sleep", "1000"]);
+    let two = tmux.split(&one, &home.home(), &["sh", "-c", "sleep 1000; : frozenagent"]);
+    let stranger = tmux.split(&one, &home.home(), &["sleep", "1000"]);
+    tmux.ok(["set-option", "-p", "-t", &stranger.id, "@aitask_standin_ready", "1"]);
     tmux.ok(["new-session", "-d", "-t", "=main", "-s", "grouped"]);
     tmux.session("other", &home.home(), &["sleep", "1000"]);
     tmux.ok(["link-window", "-s", &one.window, "-t", "=other:9"]);
@@ -112,6 +114,8 @@ async fn sessions_panes_and_stamps_are_listed_whole() {
     assert_eq!(pane.pid, Some(two.pid as i32));
     assert_eq!((&pane.stamp, pane.ready, &pane.attempt), (&"0a1b2c3d".into(), true, &"0a1b2c3d:n".into()));
     assert_eq!(pane.title, "a title\u{2733}");
+    let stranger = rows.panes.iter().find(|row| row.id.to_string() == stranger.id).unwrap();
+    assert!(!stranger.ready, "the mark of a viewer that was there before");
     let bare = rows.panes.iter().find(|row| row.id.to_string() == one.id).unwrap();
     assert!(bare.stamp.is_empty() && !bare.ready, "a stamp is of one pane");
 }
