@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::process;
 use crate::supervisor::{Answer, Ask, Habits, Tag};
 use crate::tmux::guarded::{self, BadValue, Dispatch, Epoch, Guard, Outcome, PaneOption, Token};
-use crate::tmux::{Client, Identity, ReplyError, SendError, listing, settings};
+use crate::tmux::{Client, Identity, ReplyError, SendError, listing, say, settings};
 use crate::world::rows::{RemainOnExit, Snapshot};
 
 type Reply = Result<Vec<u8>, ReplyError>;
@@ -31,6 +31,8 @@ enum Open {
     Act(Box<Dispatch>),
     /// `list-panes` of one pane.
     Pane,
+    /// `list-clients`.
+    Clients,
     /// A plain order.
     Order,
 }
@@ -117,6 +119,14 @@ impl Asked {
                 client.send(tag.0 * PARTS, &guarded::move_pane_out(*pane, *to, *selected))?;
                 Open::Order
             }
+            Ask::Clients => {
+                client.send(tag.0 * PARTS, &say::clients())?;
+                Open::Clients
+            }
+            Ask::Say { client: to, text, .. } => {
+                client.send(tag.0 * PARTS, &say::line(to, text))?;
+                Open::Order
+            }
             Ask::ExpelClient { client: guest, to } => {
                 client.send(tag.0 * PARTS, &guarded::switch_client_out(guest, *to))?;
                 Open::Order
@@ -148,6 +158,14 @@ impl Asked {
                 self.open.remove(&tag);
                 return Some((tag, shown(reply)));
             }
+            Open::Clients => {
+                self.open.remove(&tag);
+                let answer = match reply {
+                    Ok(rows) => Answer::Clients(say::users(&rows)),
+                    Err(error) => Answer::Failed(error.to_string()),
+                };
+                return Some((tag, answer));
+            }
             Open::Order => {
                 self.open.remove(&tag);
                 return Some((
@@ -165,7 +183,7 @@ impl Asked {
         let answer = match self.open.remove(&tag)? {
             Open::Listing(replies) => listed(replies),
             Open::Habits(replies) => habits(replies),
-            Open::Act(_) | Open::Pane | Open::Order => return None,
+            Open::Act(_) | Open::Pane | Open::Clients | Open::Order => return None,
         };
         Some((tag, answer))
     }
@@ -252,6 +270,8 @@ fn act(identity: &Identity, program: &Path, ask: &Ask) -> Result<Dispatch, BadVa
         | Ask::Pane(_)
         | Ask::Nudge { .. }
         | Ask::Habits(_)
+        | Ask::Clients
+        | Ask::Say { .. }
         | Ask::ExpelWindow { .. }
         | Ask::ExpelPane { .. }
         | Ask::ExpelClient { .. } => Err(BadValue::NoProgram),

@@ -179,6 +179,7 @@ async fn supervise(options: Options, ready: impl FnOnce(&Supervising)) -> Result
     let conversation = tokio::spawn(serve);
     driver.do_job(Job::Read);
     driver.do_job(Job::Book { ended: false });
+    driver.do_job(Job::Said);
     ready(&said);
     driver.turn(Ears { arrivals, words, wishes, signals }).await;
     conversation.abort();
@@ -381,6 +382,7 @@ impl Driver {
                 checkpoint::keep(self.jobs.clone(), socket, server, pane, record);
             }
             Action::Recover { records } => self.recover(&records),
+            Action::KeepSaid(said) => self.do_job(Job::KeepSaid(said)),
             Action::KeepPlan(plan) => self.do_job(Job::Plan(plan)),
             Action::Recall { since } => self.do_job(Job::Recall(since)),
             Action::RemakeSocket(process) => match process::signal(&process, process::Signal::USR1) {

@@ -8,6 +8,7 @@ use crate::lifecycle::identity;
 use crate::process;
 use crate::record::{RecordId, Step, Verb};
 use crate::store::{Archive, Origin, PATIENCE, Snapshot, Store, StoreError, System};
+use crate::supervisor::word::Said;
 use crate::supervisor::{EndedEarlier, Input, StoreView, Ticket, Written};
 use crate::world::plan::Plan;
 
@@ -31,6 +32,10 @@ pub(super) enum Job {
         /// As it is told to the supervisor.
         ended: bool,
     },
+    /// Read up to when all was said at attaches.
+    Said,
+    /// Keep that.
+    KeepSaid(Said),
     /// Keep what stands where on a server.
     Plan(Box<Plan>),
     /// Keep the screen of a live agent, if there is one, then say so.
@@ -90,6 +95,13 @@ fn perform(store: &Store, system: &System, job: Job, last: &mut Option<Arc<Snaps
             Some(Input::Recalled(ends))
         }
         Job::Book { ended } => Some(Input::Book { book: store.book(), ended }),
+        Job::Said => Some(Input::Said(store.said())),
+        Job::KeepSaid(said) => {
+            if let Err(error) = store.write_said(&said) {
+                tracing::warn!(%error, "what was said at attaches is not kept");
+            }
+            None
+        }
         Job::Plan(mut plan) => {
             for pane in plan.windows.iter_mut().flat_map(|window| &mut window.panes) {
                 if pane.record.is_none() {

@@ -155,6 +155,15 @@ impl Supervisor {
             .filter(|(_, server)| self.last_words_due(server).is_some())
             .map(|(socket, _)| socket.clone())
             .collect();
+        // what was done is said where somebody listens again, although no agent may be there
+        let unsaid: BTreeSet<PathBuf> = self
+            .servers
+            .iter()
+            .filter(|(socket, server)| {
+                server.present == Some(true) && !server.refused && self.has_word(socket)
+            })
+            .map(|(socket, _)| socket.clone())
+            .collect();
         let mut leaving = Vec::new();
         for (socket, server) in &mut self.servers {
             // a client of a dead server is not sent away: its last words say how the server ended
@@ -180,7 +189,7 @@ impl Supervisor {
                 lives.iter().all(|life| left.wanted.contains(life))
                     && !(left.empty.is_some() && dying.iter().any(|id| !left.dying.contains(id)))
             });
-            let sought = sought.contains(socket);
+            let sought = sought.contains(socket) || unsaid.contains(socket);
             let want = sought || !lives.is_empty() && !left;
             match &server.link {
                 Link::Down if want => {}

@@ -8,7 +8,8 @@ use bstr::BString;
 use tmux_control::{PaneId, SessionId, WindowId};
 
 use super::recovery::{Book, Policies};
-use crate::record::{ProcessId, Record, RecordId, Records, Refused, Verb};
+use super::word::Said;
+use crate::record::{ProcessId, Record, RecordId, Records, Refused, Stamp, Verb};
 use crate::world::mark::Mark;
 use crate::world::plan::Plan;
 use crate::world::rows::{PaneRow, Snapshot};
@@ -139,6 +140,8 @@ pub enum Input {
         /// Whether the process of [`Action::Recover`] has ended just before, or could not be started.
         ended: bool,
     },
+    /// Up to when all was said at attaches, as it is on disk.
+    Said(Said),
     /// The screen of a live agent was kept, or could not be.
     Checkpointed {
         /// The record.
@@ -368,6 +371,17 @@ pub enum Ask {
         /// Whether its new window is to be that session's current one.
         selected: bool,
     },
+    /// Name the clients of the user's.
+    Clients,
+    /// Show a line in a client's status line for a few seconds; it takes no key.
+    Say {
+        /// The client's name.
+        client: BString,
+        /// The line.
+        text: String,
+        /// The newest moment it tells of.
+        newest: Stamp,
+    },
     /// Send a client that came to `_ait` to a session of the user's.
     ExpelClient {
         /// The client's name.
@@ -386,6 +400,8 @@ pub enum Answer {
     Pane(Option<PaneRow>),
     /// To [`Ask::Habits`].
     Habits(Habits),
+    /// To [`Ask::Clients`].
+    Clients(Vec<BString>),
     /// The order was carried out.
     Done,
     /// Its guard did not hold; nothing was done.
@@ -478,6 +494,8 @@ pub enum Action {
         /// The records.
         records: Vec<RecordId>,
     },
+    /// Keep up to when all was said at attaches.
+    KeepSaid(Said),
     /// Keep what stands where on a server, for the case that it goes.
     KeepPlan(Box<Plan>),
     /// Read the ends of earlier boots from the archive.

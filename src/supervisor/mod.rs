@@ -28,6 +28,7 @@ mod report;
 mod server;
 mod settling;
 mod shutdown;
+pub mod word;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -45,6 +46,7 @@ pub use input::{
 use judge::Dying;
 use recovery::Recovery;
 use server::{Closing, ClosingStep, Keeping, Left, Link, Server, Up};
+use word::Saying;
 
 /// A question without an answer for this long makes the server unknown.
 const ANSWER: Duration = Duration::from_secs(5);
@@ -101,6 +103,8 @@ pub struct Supervisor {
     plans: Plans,
     /// What is brought back by itself.
     recovery: Recovery,
+    /// The word at the next attach.
+    saying: Saying,
     stopping: Option<Duration>,
     ended: bool,
     recent: VecDeque<Happening>,
@@ -218,6 +222,7 @@ impl Supervisor {
             checkpoints: Checkpoints::default(),
             plans: Plans::default(),
             recovery: Recovery::default(),
+            saying: Saying::default(),
             stopping: None,
             ended: false,
             recent: VecDeque::new(),
@@ -320,6 +325,7 @@ impl Supervisor {
             Input::ScreenKept { socket, pane } => self.screen_kept(&socket, pane),
             Input::Turned { record, at_rest } => self.turned(now, record, at_rest),
             Input::Book { book, ended } => self.book_read(now, book, ended),
+            Input::Said(said) => self.said_read(said),
             Input::Checkpointed { record } => self.checkpointed(record),
             Input::Recalled(ends) => {
                 self.remember_panes(&ends);
@@ -441,6 +447,7 @@ impl Supervisor {
         self.checkpoint(now);
         self.plan(now);
         self.recover(now);
+        self.greet(now);
     }
 
     /// Whether the ends of earlier boots are still being read: nothing is written before they are known, so that a

@@ -67,7 +67,12 @@ impl Supervisor {
             (Ask::Pane(pane), answer) => self.pane_told(now, socket, tag, pane, answer),
             (
                 Ask::Listing,
-                Answer::Failed(_) | Answer::Done | Answer::NotDone | Answer::Habits(_) | Answer::Pane(_),
+                Answer::Failed(_)
+                | Answer::Done
+                | Answer::NotDone
+                | Answer::Habits(_)
+                | Answer::Pane(_)
+                | Answer::Clients(_),
             ) => {
                 up.soil(now.mono);
                 up.not_before = Some(now.mono + LISTING_PAUSE);
@@ -104,7 +109,9 @@ impl Supervisor {
                 up.soil(now.mono);
             }
             (Ask::StampFrozen { .. }, _) => up.soil(now.mono),
-            (Ask::Ping, _) => {}
+            (Ask::Clients, Answer::Clients(clients)) => self.greeted(now, socket, clients),
+            (Ask::Say { newest, .. }, Answer::Done) => self.heard_word(socket, newest),
+            (Ask::Ping | Ask::Clients | Ask::Say { .. }, _) => {}
             (
                 Ask::Stamp { .. } | Ask::Unstamp { .. } | Ask::UnstampFrozen { .. } | Ask::UnkeepDead { .. },
                 _,
@@ -115,7 +122,9 @@ impl Supervisor {
     /// Somebody's client is in a session now; out of ours it is sent.
     pub(super) fn client_moved(&mut self, socket: &Path, client: BString, session: SessionId) {
         let Some(up) = self.servers.get_mut(socket).and_then(super::Server::up_mut) else { return };
-        if session == up.world.own_session() && client != up.identity.client {
+        if session != up.world.own_session() {
+            up.greet = true;
+        } else if client != up.identity.client {
             up.guests.push(client);
         }
     }
@@ -307,6 +316,8 @@ impl Supervisor {
                     | Ask::RespawnStandin { .. }
                     | Ask::UnkeepDead { .. }
                     | Ask::KillDead { .. }
+                    | Ask::Clients
+                    | Ask::Say { .. }
                     | Ask::ExpelWindow { .. }
                     | Ask::ExpelPane { .. }
                     | Ask::ExpelClient { .. } => {}

@@ -170,11 +170,22 @@ impl Supervisor {
         self.recovery.book = Some(book);
         self.news = true;
         if ended {
+            self.greet_all();
             self.recovery.under_way.clear();
             let pause = PAUSE.0.saturating_mul(1 << self.recovery.rounds.min(10)).min(PAUSE.1);
             self.recovery.rounds = self.recovery.rounds.saturating_add(1);
             self.recovery.not_before = Some(now.mono + pause);
         }
+    }
+
+    /// Whether a process brings agents back now.
+    pub(super) fn is_recovering(&self) -> bool {
+        !self.recovery.under_way.is_empty()
+    }
+
+    /// What was tried of each loss, once that is read.
+    pub(super) fn book(&self) -> Option<&Book> {
+        self.recovery.book.as_ref()
     }
 
     /// When recovery may go on, if there is something to do.

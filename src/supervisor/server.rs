@@ -136,6 +136,8 @@ pub(super) struct Up {
     pub(super) taking_back: bool,
     /// Clients that came to `_ait`, not yet sent away.
     pub(super) guests: Vec<BString>,
+    /// Somebody of the user's may have come who has not heard what was done.
+    pub(super) greet: bool,
     /// What was already told to leave `_ait`, and where to.
     pub(super) expelled: BTreeSet<(StrangerKey, u32)>,
     /// When there was output in each window, in spans of [`crate::world::mark::FLOW_SPAN`].
@@ -329,6 +331,7 @@ impl Up {
             left: BTreeSet::new(),
             taking_back: false,
             guests: Vec::new(),
+            greet: true,
             expelled: BTreeSet::new(),
             flow: BTreeMap::new(),
             named: false,
@@ -395,6 +398,8 @@ impl Up {
             | Ask::Pane(_)
             | Ask::Nudge { .. }
             | Ask::Habits(_)
+            | Ask::Clients
+            | Ask::Say { .. }
             | Ask::Stamp { .. }
             | Ask::Unstamp { .. }
             | Ask::UnstampFrozen { .. }

@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 pub mod guarded;
 pub mod listing;
 pub mod places;
+pub mod say;
 pub mod settings;
 
 mod attach;

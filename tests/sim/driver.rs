@@ -241,7 +241,7 @@ impl Sim {
             }
             Action::RemakeSocket(process) => self.remake_socket(&process),
             // the simulation has no conversations: every recovery ends at once, having found none
-            Action::Recover { .. } | Action::KeepPlan(_) | Action::Publish => {}
+            Action::Recover { .. } | Action::KeepPlan(_) | Action::KeepSaid(_) | Action::Publish => {}
             Action::Ended => self.ended(),
         }
     }

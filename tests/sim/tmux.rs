@@ -389,6 +389,8 @@ impl Tmux {
             Ask::UnstampFrozen { .. } | Ask::StampFrozen { .. } | Ask::RespawnStandin { .. } => {
                 Answer::NotDone
             }
+            Ask::Clients => Answer::Clients(Vec::new()),
+            Ask::Say { .. } => Answer::Done,
             Ask::Habits(pane) => match self.panes.get(&pane.0) {
                 Some(pane) => Answer::Habits(Habits { hooks: self.hooks, keeps: self.keeps, own: pane.own }),
                 None => Answer::Failed(format!("can't find pane: {pane}")),

@@ -16,6 +16,7 @@ mod cuts;
 mod offers;
 mod outlive;
 mod reboot;
+mod word;
 
 /// Agents in several projects, with splits and companions.
 struct Fleet {
