@@ -38,6 +38,8 @@ pub struct Restore {
     acts: VecDeque<Act>,
     due: Option<Duration>,
     tries: usize,
+    /// Launches that tmux refused.
+    refused: usize,
     warnings: Vec<String>,
     stop: bool,
 }
@@ -52,6 +54,7 @@ impl Restore {
             acts: VecDeque::from([Act::Read]),
             due: None,
             tries: 0,
+            refused: 0,
             warnings: Vec::new(),
             stop: false,
         }
@@ -211,6 +214,12 @@ impl Restore {
     fn launch_ended(&mut self, now: Duration, held: Held, asked: Option<String>, launched: Launched) {
         match launched {
             Launched::Started(started) => self.launched(now, held, asked, started),
+            // there may be no terminal or process to be had just now
+            Launched::Not { word, .. } if word == "refused" && !self.stop && self.refused < SERVER.len() => {
+                self.due = Some(now + SERVER[self.refused]);
+                self.refused += 1;
+                self.stage = Stage::Refused(held);
+            }
             Launched::Not { word, seen } => {
                 let back = Back::Stays(held.record.location.clone());
                 self.undo(held, back, failed(&word, seen));
@@ -514,7 +523,8 @@ impl Restore {
     }
 
     fn undo(&mut self, held: Held, back: Back, outcome: Outcome) {
-        let has_more = outcome.word.starts_with("agent_exited") || outcome.word == "session_mismatch";
+        let has_more = outcome.word.starts_with("agent_exited")
+            || matches!(outcome.word.as_str(), "session_mismatch" | "refused");
         let error = if has_more && !outcome.detail.is_empty() {
             format!("{}: {}", outcome.word, outcome.detail)
         } else {
@@ -607,6 +617,7 @@ impl Restore {
     fn tick(&mut self, now: Duration, stage: Stage) {
         match stage {
             Stage::Proving(running) => self.look(now, running),
+            Stage::Refused(held) => self.go(Stage::Again(held), Act::Ready { mode: self.order.mode }),
             Stage::Beginning { record, tries } => self.begin(record, tries),
             Stage::Recording { running } => {
                 let tries = self.tries;

@@ -46,6 +46,8 @@ pub(super) enum Stage {
     Filing { held: Held, ready: Box<Ready> },
     /// Waits for the launch.
     Launching { held: Held, asked: Option<String> },
+    /// Waits a little: tmux refused the launch, and may take it when all is looked at anew.
+    Refused(Held),
     /// Waits for the listing that says whether a launch was done.
     Doubting { held: Held, asked: Option<String>, why: String },
     /// Waits for `restore-launched`.

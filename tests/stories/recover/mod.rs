@@ -17,6 +17,7 @@ mod offers;
 mod outlive;
 mod reboot;
 mod word;
+mod wiped;
 
 /// Agents in several projects, with splits and companions.
 struct Fleet {
