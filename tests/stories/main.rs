@@ -31,6 +31,7 @@ mod house;
 mod idle;
 mod interrupted;
 mod losses;
+mod lost_races;
 mod names;
 mod plans;
 mod reboot;
