@@ -16,8 +16,8 @@ mod cuts;
 mod offers;
 mod outlive;
 mod reboot;
-mod word;
 mod wiped;
+mod word;
 
 /// Agents in several projects, with splits and companions.
 struct Fleet {
