@@ -9,10 +9,11 @@ use tokio::sync::mpsc;
 use super::Driver;
 use super::scribe::Job;
 use crate::record::RecordId;
-use crate::store::turns::{self, TurnState};
+use crate::store::turns;
 use crate::supervisor::Input;
 use crate::tmux::guarded::{Epoch, Guard, PaneOption, capture};
 use crate::tmux::{OneShot, Unanswered};
+use crate::turn::State;
 
 /// Lines of history a checkpoint holds above the screen.
 const LINES: u32 = 2000;
@@ -40,13 +41,13 @@ impl Driver {
         let (Some(record), file) = (id, names.next()) else { return };
         match file {
             None => self.listen_for_turns(),
-            Some(name) if name == "turn.json" => {}
+            Some(name) if name == "activity.json" => {}
             Some(_) => return,
         }
-        if let Ok(Some(turn)) = turns::read(&self.paths, record) {
-            let at_rest = match turn.state {
-                TurnState::Waiting | TurnState::NeedsInput => true,
-                TurnState::Starting | TurnState::Working => false,
+        if let Ok(Some(turns)) = turns::read(&self.paths, record) {
+            let at_rest = match turns.phase {
+                State::Waiting | State::NeedsInput => true,
+                State::Starting | State::Working | State::Unknown => false,
             };
             self.hear(Instant::now(), Input::Turned { record, at_rest });
         }

@@ -14,7 +14,7 @@ use super::payload;
 use super::{birth, log};
 use crate::config::Config;
 use crate::provider::{Catalog, Meaning, Turn as Said};
-use crate::record::report::{Known, Names, OfRestore, Report, Settled, Turn, TurnState};
+use crate::record::report::{Known, Names, OfRestore, Report, Settled};
 use crate::record::{Facts, Record, RecordId, Stamp};
 use crate::store::{HOOK_PATIENCE, Heard, Paths, Store, System, spool, turns};
 
@@ -75,12 +75,16 @@ fn report(
     system: &System,
 ) -> Report {
     let mut meaning = catalog.hook_meaning(kind, event, payload);
-    meaning.prompt_id = meaning.prompt_id.filter(|id| payload::is_id(id));
+    for id in [&mut meaning.prompt_id, &mut meaning.tool_use, &mut meaning.tool] {
+        *id = id.take().filter(|id| payload::is_id(id));
+    }
     let fits = |id: &&str| payload::is_id(id) && catalog.fits(kind, id);
     let session_id = meaning.session_id.as_deref().filter(fits).unwrap_or_default();
     let transcript =
         ["transcript_path", "transcriptPath"].iter().find_map(|name| payload.get(name)?.as_str());
-    let at = Stamp::from_unix(jiff::Timestamp::now().as_second());
+    let now = jiff::Timestamp::now();
+    let at = Stamp::from_unix(now.as_second());
+    let id = format!("{}-{}-{event}", now.as_nanosecond(), std::process::id());
     Report {
         provider: kind.to_owned(),
         event: event.to_owned(),
@@ -96,16 +100,7 @@ fn report(
         names: names(event, &meaning, session_id),
         known: None,
         restore: restore(),
-        turn: meaning.turn.and_then(state).map(|state| Turn {
-            state,
-            source: "hook".to_owned(),
-            event: event.to_owned(),
-            at,
-            background: meaning.background,
-            open: meaning.prompt_id.iter().filter(|_| PROMPTS.contains(&event)).cloned().collect(),
-            // a reminder that it has been waiting is of no prompt in particular
-            prompt: meaning.prompt_id.filter(|_| event != "Notification" || state != TurnState::Waiting),
-        }),
+        turn: meaning.event(event, id, now.into()),
         newborn: None,
     }
 }
@@ -124,17 +119,6 @@ fn names(event: &str, meaning: &Meaning, session_id: &str) -> Names {
             // the conversation that ends may not be the one that runs by now
             Some(Said::Ended) | None => Names::Nothing,
         }
-    }
-}
-
-fn state(turn: Said) -> Option<TurnState> {
-    match turn {
-        Said::Starting => Some(TurnState::Starting),
-        Said::Working => Some(TurnState::Working),
-        Said::Waiting => Some(TurnState::Waiting),
-        Said::NeedsInput => Some(TurnState::NeedsInput),
-        // its end is told by its process
-        Said::Ended => None,
     }
 }
 
@@ -229,9 +213,8 @@ impl Hearing {
 
     /// Tells the turn, unless it is one of a conversation that runs no more.
     fn tell_turn(&self, record: &Record) {
-        let id = record.id;
-        if let Some(turn) = self.report.turn_of(record)
-            && let Err(error) = turns::write(self.store.paths(), id, turn)
+        if let Some(event) = self.report.turn_of(record)
+            && let Err(error) = turns::tell(self.store.paths(), &turns::Whose::of(record), event)
         {
             self.log(&format!("its turn is not told: {error}"));
         }

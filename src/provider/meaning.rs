@@ -48,6 +48,10 @@ pub struct Meaning {
     /// The prompt the event belongs to. A turn that ends for another prompt than the last one submitted is not the last:
     /// one typed while the agent worked still follows.
     pub prompt_id: Option<String>,
+    /// The tool it is about.
+    pub tool: Option<String>,
+    /// Which use of it.
+    pub tool_use: Option<String>,
 }
 
 impl Meaning {
@@ -115,12 +119,18 @@ pub(super) fn noise() -> Meaning {
     Meaning::default()
 }
 
+/// Where payloads name a tool, and the use of it.
+const TOOL: [&str; 2] = ["tool_name", "toolName"];
+const TOOL_USE: [&str; 3] = ["tool_use_id", "toolUseId", "toolCallId"];
+
 /// A turn of the conversation that `id` names in the payload.
 pub(super) fn turn(turn: Turn, payload: &Value, id: &str) -> Meaning {
     Meaning {
         turn: Some(turn),
         session_id: text(payload, id).map(str::to_owned),
         prompt_id: text(payload, "prompt_id").map(str::to_owned),
+        tool: TOOL.iter().find_map(|name| text(payload, name)).map(str::to_owned),
+        tool_use: TOOL_USE.iter().find_map(|name| text(payload, name)).map(str::to_owned),
         ..Meaning::default()
     }
 }

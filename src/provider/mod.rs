@@ -8,6 +8,7 @@ mod argv;
 mod build;
 mod catalog;
 mod custom;
+mod heard;
 mod host;
 mod ids;
 mod markers;

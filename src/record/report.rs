@@ -10,87 +10,7 @@ use super::{
     Bind, Facts, Host, Liveness, Location, Nonce, Ours, PaneId, ProcessId, Record, RecordId, Records,
     ServerEpoch, Stamp, State, Step, Upsert, Verb,
 };
-
-/// What an agent is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TurnState {
-    /// It came up and has not been asked anything.
-    Starting,
-    /// A turn runs.
-    Working,
-    /// It waits for the next prompt.
-    Waiting,
-    /// It asks for a permission or an answer.
-    NeedsInput,
-}
-
-/// The last turn event of an agent, as `turn.json` holds it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Turn {
-    /// What it does.
-    pub state: TurnState,
-    /// Who says so: `hook`.
-    pub source: String,
-    /// The provider's own name of the event.
-    pub event: String,
-    /// When it was told.
-    pub at: Stamp,
-    /// Whether work goes on behind a turn that has ended.
-    #[serde(default)]
-    pub background: bool,
-    /// The prompt the event belongs to, where the provider says.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub prompt: Option<String>,
-    /// Prompts that were submitted and whose turn has not ended, oldest first: the first one is worked on, the others wait.
-    /// In a report: the prompt that was submitted just now.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub open: Vec<String>,
-}
-
-/// Open prompts that are remembered.
-const PROMPTS: usize = 32;
-
-impl Turn {
-    /// The turn after this event, if `before` was the one before it.
-    ///
-    /// A prompt that is typed while a turn runs is submitted at once, and its own turn follows: the end of the first turn is
-    /// not the end. A prompt whose end is never told (it was interrupted) is over when a later one is heard of, or when an end
-    /// names no prompt.
-    #[must_use]
-    pub fn after(mut self, before: Option<&Self>) -> Self {
-        let submitted = std::mem::take(&mut self.open);
-        let mut open = before.map(|before| before.open.clone()).unwrap_or_default();
-        let at = self.prompt.as_ref().and_then(|prompt| open.iter().position(|one| one == prompt));
-        match (self.state, at) {
-            (TurnState::Starting, _) => open.clear(),
-            (TurnState::Waiting, Some(at)) => drop(open.drain(..=at)),
-            (TurnState::Waiting, None) if self.prompt.is_none() => open.clear(),
-            // the end of an earlier one than is known
-            (TurnState::Waiting, None) => {}
-            (TurnState::Working | TurnState::NeedsInput, Some(at)) => drop(open.drain(..at)),
-            (TurnState::Working | TurnState::NeedsInput, None) => {}
-        }
-        for prompt in submitted {
-            if !open.contains(&prompt) {
-                open.push(prompt);
-            }
-        }
-        let surplus = open.len().saturating_sub(PROMPTS);
-        open.drain(..surplus);
-        if self.state == TurnState::Waiting && !open.is_empty() {
-            self.state = TurnState::Working;
-        }
-        self.open = open;
-        self
-    }
-
-    /// Whether prompts wait behind the one that is worked on.
-    #[must_use]
-    pub fn is_queued(&self) -> bool {
-        self.open.len() > 1
-    }
-}
+use crate::turn::Event;
 
 /// How much a report's session id says of which conversation runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -161,7 +81,7 @@ pub struct Report {
     /// The restore it was started by.
     pub restore: Option<OfRestore>,
     /// What it does now.
-    pub turn: Option<Turn>,
+    pub turn: Option<Event>,
     /// The record it would get, if it has none; its id means nothing.
     pub newborn: Option<Box<Record>>,
 }
@@ -287,7 +207,7 @@ impl Report {
 
     /// The turn it tells of that record's agent; none if it is about a conversation that runs no more.
     #[must_use]
-    pub fn turn_of(&self, record: &Record) -> Option<&Turn> {
+    pub fn turn_of(&self, record: &Record) -> Option<&Event> {
         let current = self.session_id.is_empty() || self.session_id == record.codeagent_session_id;
         self.turn.as_ref().filter(|_| current)
     }

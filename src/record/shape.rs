@@ -267,6 +267,15 @@ impl Record {
         (&self.root, &self.window, self.window_slot)
     }
 
+    /// This launch of the agent, told apart from those before and after.
+    #[must_use]
+    pub fn runtime(&self) -> String {
+        match &self.ait.runtime_id {
+            Some(id) if !id.is_empty() => id.clone(),
+            Some(_) | None => format!("generation-{}", self.ait.generation.unwrap_or_default()),
+        }
+    }
+
     /// The agent's own process: as recorded, else the pane's unless the agent sits below a shell.
     #[must_use]
     pub fn agent_process(&self) -> Option<ProcessId> {

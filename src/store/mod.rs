@@ -37,10 +37,11 @@ pub use supervisor_lock::{Seen, Supervising, SupervisorLock, Taken};
 pub use system::{System, draw, liveness};
 
 use crate::record::read::{BadRecord, Fault, Parsed, read};
-use crate::record::report::{Report, Settled, Turn};
+use crate::record::report::{Report, Settled};
 use crate::record::{
     Capture, Captures, Done, Facts, Record, RecordId, Records, Refused, Stamp, Step, VERSION, Verb,
 };
+use crate::turn::Event;
 
 /// How long a verb waits for the locks.
 pub const PATIENCE: Duration = Duration::from_secs(2);
@@ -333,10 +334,9 @@ impl Store {
     /// Forgets what is on disk now, and tells the turns of it where nothing later was told.
     fn let_go(&self, settled: Vec<Gone>) {
         for Gone { path, turn } in settled {
-            if let Some((id, turn)) = turn
-                && turns::read(&self.paths, id)
-                    .is_ok_and(|known| known.is_none_or(|known| known.at <= turn.at))
-                && let Err(error) = turns::write(&self.paths, id, &turn)
+            if let Some((whose, event)) = turn
+                && turns::of(&self.paths, &whose).latest.is_none_or(|latest| latest.at <= event.at)
+                && let Err(error) = turns::tell(&self.paths, &whose, &event)
             {
                 tracing::info!(%error, "a turn is not told");
             }
@@ -485,7 +485,7 @@ impl Store {
 /// A report that is settled: where it lies, and the turn it tells.
 struct Gone {
     path: PathBuf,
-    turn: Option<(RecordId, Turn)>,
+    turn: Option<(turns::Whose, Event)>,
 }
 
 /// Applies reports that waited, in their order. Gives those that wait on.
@@ -499,8 +499,11 @@ fn drain(
         let report = &waiting.report;
         match batch.report(report) {
             Heard::Record(id) => {
-                let turn = batch.records().get(id).and_then(|record| report.turn_of(record)).cloned();
-                settled.push(Gone { path: waiting.path, turn: turn.map(|turn| (id, turn)) });
+                let turn = batch
+                    .records()
+                    .get(id)
+                    .and_then(|record| Some((turns::Whose::of(record), report.turn_of(record)?.clone())));
+                settled.push(Gone { path: waiting.path, turn });
             }
             Heard::Refused(why) => {
                 tracing::info!(provider = report.provider, event = report.event, %why, "a hook's report is let go");

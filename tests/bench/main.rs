@@ -14,6 +14,7 @@
 mod figures;
 mod hook;
 mod latency;
+mod signs;
 mod store;
 #[path = "../stories/support/mod.rs"]
 mod support;
@@ -31,6 +32,7 @@ fn main() {
     if named.is_empty() || named.iter().any(|name| !name.contains("latency") && !name.contains("hook")) {
         let mut criterion = criterion::Criterion::default().configure_from_args();
         turn::benches(&mut criterion);
+        signs::benches(&mut criterion);
         store::benches(&mut criterion);
         criterion.final_summary();
     }

@@ -78,9 +78,19 @@ pub(crate) fn spool(home: &Home) -> Vec<PathBuf> {
     fs::read_dir(folder).map(|all| all.flatten().map(|entry| entry.path()).collect()).unwrap_or_default()
 }
 
+/// What the hooks said last of an agent's turn.
 pub(crate) fn turn(home: &Home, id: &str) -> Value {
-    let path = home.home().join(format!(".local/state/ait/sessions/{id}/turn.json"));
-    fs::read(path).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
+    let path = home.home().join(format!(".local/state/ait/sessions/{id}/activity.json"));
+    let told: Value =
+        fs::read(path).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
+    let hook = &told["claims"]["hook"];
+    json!({
+        "state": hook["state"],
+        "event": hook["event"],
+        "background": hook["background"],
+        "source": if hook.is_null() { Value::Null } else { json!("hook") },
+        "open": told.get("open").cloned().unwrap_or_else(|| json!([])),
+    })
 }
 
 pub(crate) fn only(home: &Home) -> Value {

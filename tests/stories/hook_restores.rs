@@ -214,7 +214,8 @@ fn a_turn_that_ends_while_a_prompt_waits_is_not_the_end() {
     let of = |prompt: &str| json!({"session_id": ONE, "prompt_id": prompt});
     agent.hook("UserPromptSubmit", &of("a"));
     agent.hook("UserPromptSubmit", &of("b"));
-    assert_eq!(turn(&home, &id)["open"], json!(["a", "b"]));
+    let local = |prompt| ait::turn::local("generation-1", "claude", "turn", prompt);
+    assert_eq!(turn(&home, &id)["open"], json!([local("a"), local("b")]));
     agent.hook("Stop", &of("a"));
     assert_eq!(turn(&home, &id)["state"], "working", "the one that waited is worked on");
     let told = home.ait(["freeze", &id, "--json"]).code(12);

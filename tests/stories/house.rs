@@ -363,7 +363,7 @@ const SPARED: &[(&str, &str, &str)] = &[
         "a socket that a dead server left tells nobody when it is free",
     ),
     (
-        "src/store/turns.rs",
+        "src/store/turns",
         "thread::sleep",
         "a lock that is waited for only so long tells nobody when it is free",
     ),

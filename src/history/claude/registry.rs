@@ -12,6 +12,7 @@ use super::config;
 use crate::history::disk::Disk;
 use crate::history::environment::Environment;
 use crate::record::{Liveness, ProcessId};
+use crate::turn::{Moment, Need, Observation, Source, State};
 
 /// What Claude says it is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +40,32 @@ pub struct Registry {
     pub status_at: Option<Timestamp>,
     /// The folder it works in.
     pub cwd: Option<std::path::PathBuf>,
+}
+
+impl Registry {
+    /// What it says of the turn, looked at now.
+    #[must_use]
+    pub fn observation(&self, at: Moment) -> Observation {
+        let (state, background, detail) = match self.status {
+            Some(Status::Busy) => (Some(State::Working), false, "busy"),
+            Some(Status::Idle) => (Some(State::Waiting), false, "idle"),
+            Some(Status::Waiting) => (Some(State::NeedsInput), false, "waiting"),
+            Some(Status::Shell) => (Some(State::Waiting), true, "shell"),
+            None => (None, false, ""),
+        };
+        let need = self.status.filter(|status| *status == Status::Waiting).map(|_| {
+            match self.waiting_for.as_deref() {
+                Some("permission prompt" | "sandbox request" | "worker request" | "goal proposal") => {
+                    Need::Approval
+                }
+                Some("input needed") => Need::Clarification,
+                Some(_) | None => Need::Other,
+            }
+        });
+        // a clock that runs ahead of ours says nothing of what comes
+        let since = self.status_at.map(Moment::from).map(|since| since.min(at));
+        Observation { since, background, need, ..Observation::of(Source::Registry, state, at, detail) }
+    }
 }
 
 /// The entry of a process, if it is alive and the entry is its own.

@@ -1,17 +1,16 @@
 //! What the agent is doing, by every source there is: its hook, its provider's own list of processes, its title and screen.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use super::Performer;
 use super::family::shared_daemon_runs;
 use crate::coordinator::{Composer, Mood, Sight};
-use crate::history::Status;
 use crate::lifecycle::identity;
 use crate::process;
 use crate::provider;
 use crate::record::Record;
-use crate::store::turns::{self, TurnState};
+use crate::store::turns;
+use crate::turn::{Moment, State};
 
 /// Arguments with which Codex has a server of its own.
 const OWN_SERVER: [&[u8]; 3] = [b"--no-daemon", b"-c", b"--dangerously-bypass-hook-trust"];
@@ -44,57 +43,34 @@ impl Performer<'_> {
         sight
     }
 
-    /// What the agent's hook told last, or the provider's own list of its processes, whichever is of later: no hook tells of a
-    /// turn that was interrupted.
+    /// What is known of its turn from its hooks and what was seen of it, with the provider's own list of its processes as it is
+    /// now: no hook tells of a turn that was interrupted.
     fn told(&self, record: &Record) -> Option<Sight> {
-        match (self.hooked(), self.listed(record)) {
-            (Some(hooked), Some(listed)) => {
-                let later = match (hooked.since, listed.since) {
-                    (Some(hooked), Some(listed)) => listed < hooked,
-                    (None, _) | (Some(_), None) => hooked.mood == Mood::Starting,
-                };
-                let background = hooked.background || listed.background;
-                Some(Sight { background, ..if later { listed } else { hooked } })
-            }
-            (one, other) => one.or(other),
-        }
-    }
-
-    fn hooked(&self) -> Option<Sight> {
-        let turn = turns::read(self.world.store.paths(), self.id).ok()??;
-        let mood = match turn.state {
-            TurnState::Starting => Mood::Starting,
-            TurnState::Working => Mood::Working,
-            TurnState::Waiting => Mood::Ready,
-            TurnState::NeedsInput => Mood::Asking,
-        };
-        let seconds = jiff::Timestamp::now().as_second().saturating_sub(turn.at.unix());
-        let since = u64::try_from(seconds).ok().map(Duration::from_secs);
-        let queued = turn.is_queued();
-        Some(Sight {
-            mood,
-            since,
-            background: turn.background,
-            queued,
-            source: turn.source,
-            ..Sight::unknown()
-        })
-    }
-
-    /// What the provider's own list of its processes says.
-    fn listed(&self, record: &Record) -> Option<Sight> {
+        let now = Moment::from(jiff::Timestamp::now());
+        let mut turns = turns::of(self.world.store.paths(), &turns::Whose::of(record));
         let nothing = BTreeMap::new();
         let environment = record.ait.env.as_ref().unwrap_or(&nothing);
-        let entry = identity::listed(&record.agent_process()?, environment)?;
-        let (mood, background) = match entry.status? {
-            Status::Busy => (Mood::Working, false),
-            Status::Shell => (Mood::Ready, true),
-            Status::Waiting => (Mood::Asking, false),
-            Status::Idle => (Mood::Ready, false),
+        if let Some(entry) = record.agent_process().and_then(|agent| identity::listed(&agent, environment)) {
+            turns.observe(&entry.observation(now));
+        }
+        let view = turns.view(now);
+        let mood = match view.state {
+            State::Starting => Mood::Starting,
+            // what goes on behind a turn is told apart
+            State::Working if view.background => Mood::Ready,
+            State::Working => Mood::Working,
+            State::Waiting => Mood::Ready,
+            State::NeedsInput => Mood::Asking,
+            State::Unknown => return None,
         };
-        let since =
-            entry.status_at.and_then(|at| Duration::try_from(jiff::Timestamp::now().duration_since(at)).ok());
-        Some(Sight { mood, background, since, source: "registry".to_owned(), ..Sight::unknown() })
+        Some(Sight {
+            mood,
+            since: view.since.map(|since| since.age(now)),
+            background: view.background,
+            queued: view.queued,
+            source: view.shown_source(),
+            ..Sight::unknown()
+        })
     }
 
     /// What title and screen show.
