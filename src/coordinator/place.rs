@@ -3,6 +3,7 @@
 use tmux_control::{PaneId, SessionId, WindowId};
 
 use crate::record::{Record, Stamp};
+use crate::world::plan::leaves;
 use crate::world::rows::{SessionRow, Snapshot};
 
 /// The name of a session whose record names none.
@@ -19,6 +20,8 @@ pub enum Place {
     Beside {
         /// A pane of that window.
         pane: PaneId,
+        /// Whether it comes before that pane, in the window's order.
+        before: bool,
         /// The window.
         window: WindowId,
     },
@@ -80,7 +83,8 @@ pub fn choose(
         }
         let window = record.ait.window_id.map(|window| WindowId(window.0));
         if let Some(row) = snapshot.panes.iter().rev().find(|row| Some(row.window) == window) {
-            return Place::Beside { pane: row.id, window: row.window };
+            let (pane, before) = neighbour(record, snapshot, row.window).unwrap_or((row.id, false));
+            return Place::Beside { pane, before, window: row.window };
         }
     }
     let name = match asked {
@@ -98,6 +102,18 @@ pub fn choose(
         Some(_) => Place::Session { name: beside(name, snapshot), index: record.ait.window_index },
         None => Place::Session { name: name.to_owned(), index: record.ait.window_index },
     }
+}
+
+/// The pane that is next to the record's own by the recorded layout and still in its window: the one behind which it stood, else
+/// the one before which it did. A layout is laid over panes in their order.
+fn neighbour(record: &Record, snapshot: &Snapshot, window: WindowId) -> Option<(PaneId, bool)> {
+    let order = leaves(record.ait.window_layout.as_deref()?.as_bytes());
+    let own = record.location.pane_id()?.0;
+    let at = order.iter().position(|pane| *pane == own)?;
+    let there = |pane: &&u32| snapshot.panes.iter().any(|row| row.window == window && row.id.0 == **pane);
+    let (ahead, behind) = order.split_at(at);
+    let ahead = ahead.iter().rev().find(there).map(|pane| (PaneId(*pane), false));
+    ahead.or_else(|| behind.iter().find(there).map(|pane| (PaneId(*pane), true)))
 }
 
 fn window_in(session: &SessionRow, record: &Record, snapshot: &Snapshot) -> Place {
@@ -194,8 +210,23 @@ mod tests {
             ..record.clone()
         };
         let all = snapshot(&[("$1", "@1", "%1", "")]);
-        let beside = Place::Beside { pane: PaneId(1), window: WindowId(1) };
+        let beside = Place::Beside { pane: PaneId(1), before: false, window: WindowId(1) };
         assert_eq!(choose(&in_window, &all, &[], true, None), beside);
+        // where it stood by the layout: behind the nearest that is left ahead of it, else before the nearest that follows
+        let three = snapshot(&[("$1", "@1", "%6", ""), ("$1", "@1", "%8", ""), ("$1", "@2", "%5", "")]);
+        for (layout, pane, before) in [
+            ("abcd,80x24,0,0{40x24,0,0,6,20x24,41,0,7,18x24,62,0,8}", 6, false),
+            ("abcd,80x24,0,0{40x24,0,0,7,20x24,41,0,6,18x24,62,0,8}", 6, true),
+            ("abcd,80x24,0,0{40x24,0,0,5,20x24,41,0,7,18x24,62,0,8}", 8, true),
+            ("abcd,80x24,0,0{40x24,0,0,6,39x24,41,0,8}", 8, false),
+        ] {
+            let mut stood = in_window.clone();
+            stood.location =
+                crate::record::Location::pane(crate::record::PaneId(7), crate::record::ProcessId::bare(70));
+            stood.ait.window_layout = Some(layout.into());
+            let beside = Place::Beside { pane: PaneId(pane), before, window: WindowId(1) };
+            assert_eq!(choose(&stood, &three, &[], true, None), beside, "{layout}");
+        }
         let next = choose(&in_window, &all, &known(900, None, &[]), false, None);
         assert_eq!(
             next,

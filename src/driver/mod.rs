@@ -185,6 +185,7 @@ async fn supervise(options: Options, ready: impl FnOnce(&Supervising)) -> Result
     conversation.abort();
     // the door closes with its task: its file is gone before the lock is free
     let _ = conversation.await;
+    spool::unwatch(&driver.paths);
     if let Some(lock) = driver.lock.take() {
         lock.stop(Stamp::from_unix(unix_now()))?;
     }

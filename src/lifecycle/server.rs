@@ -13,8 +13,10 @@ use std::time::Duration;
 
 use tokio::process::Command;
 
+use crate::process::{self, Opened, ProcessId, Watch};
 use crate::store::make_private;
 use crate::tmux::{OneShot, Probe, Unanswered, binary, probe};
+use crate::watch::{Touched, Watcher};
 
 /// How long a login shell may take to say its environment.
 const LOGIN: Duration = Duration::from_secs(5);
@@ -22,8 +24,9 @@ const LOGIN: Duration = Duration::from_secs(5);
 const START: Duration = Duration::from_secs(10);
 /// Times it is tried: right after the end of one, tmux may meet what is left of it.
 const TRIES: u32 = 5;
-/// The pause between two tries.
-const PAUSE: Duration = Duration::from_millis(200);
+/// How long a sign that the socket is free is waited for between two tries: its folder changes, or who listened on it ends. What
+/// was missed is made good by the next try.
+const SIGN: Duration = Duration::from_millis(500);
 /// The most that is read of an environment, in bytes.
 const ENVIRONMENT: usize = 1024 * 1024;
 
@@ -58,15 +61,18 @@ pub enum NotStarted {
 /// [`NotStarted`].
 pub async fn new_session(socket: &Path, words: &[OsString]) -> Result<(Vec<u8>, bool), NotStarted> {
     let mut said = String::new();
+    let mut holder = None;
     for turn in 0..TRIES {
         if turn > 0 {
-            tokio::time::sleep(PAUSE).await;
+            // nothing came: the next try says why
+            let _ = tokio::time::timeout(SIGN, sign(socket, holder.take())).await;
         }
         match probe(socket) {
-            Probe::Listening(_) => match OneShot::new(socket)?.run(words).await {
+            Probe::Listening(peer) => match OneShot::new(socket)?.run(words).await {
                 Ok(answer) => return Ok((answer, false)),
                 Err(Unanswered::NoServer { words, .. } | Unanswered::Unreachable { words, .. }) => {
                     said = words.to_string();
+                    holder = peer.pid.and_then(process::identify);
                 }
                 Err(other) => return Err(other.into()),
             },
@@ -80,6 +86,30 @@ pub async fn new_session(socket: &Path, words: &[OsString]) -> Result<(Vec<u8>, 
         }
     }
     Err(NotStarted::Refused { socket: socket.to_owned(), words: said })
+}
+
+/// Something that may have made the socket free: a change in its folder, or the end of who listened on it.
+async fn sign(socket: &Path, holder: Option<ProcessId>) {
+    let changed = async {
+        let folder = socket.parent().unwrap_or(socket);
+        match Watcher::new().and_then(|mut watcher| watcher.add(folder).map(|()| watcher)) {
+            Ok(mut watcher) => match watcher.next().await {
+                Touched::Path(_) | Touched::All => {}
+            },
+            Err(_) => std::future::pending().await,
+        }
+    };
+    let ended = async {
+        match holder.as_ref().map(Watch::open) {
+            Some(Ok(Opened::Watching(watch))) if watch.died().await.is_ok() => {}
+            Some(Ok(Opened::Gone)) => {}
+            Some(Ok(Opened::Watching(_)) | Err(_)) | None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = changed => {}
+        () = ended => {}
+    }
 }
 
 /// One try; the inner error is what was said.

@@ -1,14 +1,17 @@
 //! Reports of hooks that could not be written into the store at once: a file each, made whole by a rename, drained in their
 //! order by whoever writes next. An exact id of a conversation is never thrown away.
 //!
-//! They lie in the state folder; where that cannot be written, in the runtime folder, and at last in `/tmp/ait-<uid>`.
+//! They lie in the state folder; where that cannot be written, in the runtime folder, and at last in `/tmp/ait-<uid>`, in a folder
+//! of the store's own there: the user's other stores have that one in common.
 
 use std::fs::{self, OpenOptions};
 use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
+use sha2::{Digest, Sha256};
 
 use super::paths::{Paths, make_private};
 use super::{StoreError, system, turns};
@@ -31,20 +34,41 @@ pub(super) struct Waiting {
 /// The folders reports wait in, the preferred one first.
 #[must_use]
 pub fn folders(paths: &Paths) -> Vec<PathBuf> {
-    let uid = rustix::process::getuid().as_raw();
-    let mut all = vec![paths.state.join("spool"), paths.runtime.join("spool")];
-    let last = PathBuf::from(format!("/tmp/ait-{uid}/spool"));
-    if !all.contains(&last) {
-        all.push(last);
+    let last = last_resort();
+    let mut all = vec![paths.state.join("spool")];
+    if paths.runtime != last {
+        all.push(paths.runtime.join("spool"));
     }
+    let store = Sha256::digest(paths.store.as_os_str().as_bytes());
+    let own: String = store.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+    all.push(last.join(format!("spool-{own}")));
     all
 }
 
-/// Makes the folders that can be made and gives those to watch: not the one in `/tmp`, which the next writer looks into.
+fn last_resort() -> PathBuf {
+    PathBuf::from(format!("/tmp/ait-{}", rustix::process::getuid().as_raw()))
+}
+
+/// Makes the folders that can be made and gives those to watch. The one in `/tmp` is made only beside what is there already: else
+/// the next writer looks into it.
 #[must_use]
 pub fn watched(paths: &Paths) -> Vec<PathBuf> {
-    let watched = vec![paths.state.join("spool"), paths.runtime.join("spool")];
-    watched.into_iter().filter(|folder| make_private(folder).is_ok()).collect()
+    let last = last_resort();
+    let wanted = |folder: &PathBuf| !folder.starts_with(&last) || paths.runtime == last || is_ours(&last);
+    let made = |folder: &PathBuf| make_private(folder).is_ok() && is_ours(folder);
+    folders(paths).into_iter().filter(wanted).filter(made).collect()
+}
+
+/// Takes away what was made in `/tmp` to be watched, where it is empty.
+pub fn unwatch(paths: &Paths) {
+    let last = last_resort();
+    for folder in folders(paths).into_iter().filter(|folder| folder.starts_with(&last)) {
+        // one that is not empty, or that nobody made, stays as it is
+        let _ = fs::remove_dir(folder);
+    }
+    if paths.runtime != last {
+        let _ = fs::remove_dir(last);
+    }
 }
 
 /// Keeps a report until somebody can write it; gives where. `order` is the moment in nanoseconds since 1970.

@@ -14,7 +14,10 @@ use tmux_control::{Command, PaneId, SessionId, WindowId};
 use super::guarded::{BadValue, Epoch, PaneOption, all_of, literal, value};
 use super::{OneShot, Unanswered};
 use crate::record::RecordId;
+use crate::world::plan::leaves;
 
+/// The longest layout, in bytes: tmux writes none that is longer.
+const LAYOUT: usize = 8192;
 /// The size of a session whose size nobody knows.
 const SIZE: (u32, u32) = (200, 50);
 /// What is told of a new pane: pane, process, window, index, session, then the server.
@@ -39,8 +42,13 @@ pub struct Tenant<'a> {
 /// Where a new pane is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Where<'a> {
-    /// Beside this pane.
-    Beside(PaneId),
+    /// Beside this pane: behind it in the window's order, or before it.
+    Beside {
+        /// The pane.
+        pane: PaneId,
+        /// Whether the new one comes before it.
+        before: bool,
+    },
     /// In a new window at this free index.
     Window(SessionId, i64),
     /// In a new session of this free name, its window at this index if one is given, in columns and lines.
@@ -148,8 +156,10 @@ fn commands(place: &Where<'_>, tenant: &Tenant<'_>) -> Result<Vec<Command>, BadV
     let begin =
         |name: &'static str| Command::new(name).args(["-d", "-P", "-F", TOLD]).arg("-c").arg(folder.clone());
     let (target, mut commands) = match place {
-        Where::Beside(pane) => {
-            return Ok(vec![begin("split-window").args(["-t", &pane.to_string()]).arg("--").args(program())]);
+        Where::Beside { pane, before } => {
+            let split = begin("split-window");
+            let split = if *before { split.arg("-b") } else { split };
+            return Ok(vec![split.args(["-t", &pane.to_string()]).arg("--").args(program())]);
         }
         Where::Window(session, index) => {
             let target = format!("{session}:{index}");
@@ -199,6 +209,21 @@ fn made(answer: &[u8]) -> Option<Made> {
         index: number(index)?,
         session: SessionId::parse(session)?,
         epoch: Epoch { pid: i32::try_from(number(server)?).ok()?, started_at: number(started_at)? },
+    })
+}
+
+/// Lays a recorded layout over a window that has as many panes as it names. It may be refused: the window stays as it is.
+#[must_use]
+pub fn lay_out(window: WindowId, layout: &str) -> Option<Command> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b",{}[]".contains(&byte);
+    let panes = leaves(layout.as_bytes()).len();
+    let fits = panes > 1 && layout.len() < LAYOUT && layout.bytes().all(plain);
+    let window = window.to_string();
+    let test = format!("#{{&&:#{{==:#{{window_id}},{window}}},#{{==:#{{window_panes}},{panes}}}}}");
+    fits.then(|| {
+        Command::new("if-shell")
+            .args(["-F", "-t", &window, &test])
+            .commands([Command::new("select-layout").args(["-t", &window, layout])])
     })
 }
 

@@ -94,9 +94,10 @@ fn it_fits_a_narrow_terminal() {
 }
 
 #[test]
-fn interrupted_it_leaves_nothing_either() {
+fn interrupted_or_killed_it_leaves_nothing_either() {
     let acts = [("demo", "an agent is killed"), ("demo --recover", "the tmux server is killed")];
-    for ((words, act), key) in acts.into_iter().flat_map(|act| ["C-c", "kill"].map(|key| (act, key))) {
+    for ((words, act), key) in acts.into_iter().flat_map(|act| ["C-c", "TERM", "KILL"].map(|key| (act, key)))
+    {
         let home = Home::new();
         let tmux = Tmux::start_with(&home, Start::default());
         let folder = stage(&home);
@@ -111,18 +112,22 @@ fn interrupted_it_leaves_nothing_either() {
             tmux.ok(["send-keys", "-t", &pane.id, "C-c"]);
         } else {
             let demo = proc::children(pane.pid).into_iter().find(ours);
-            demo.expect("the demo runs").signal(rustix::process::Signal::TERM);
+            let signal =
+                if key == "KILL" { rustix::process::Signal::KILL } else { rustix::process::Signal::TERM };
+            demo.expect("the demo runs").signal(signal);
         }
         wait_until("the demo to be gone", WHOLE, || {
             let gone = !proc::children(pane.pid).iter().any(ours);
             (gone && std::fs::read_dir(&folder).unwrap().next().is_none()).then_some(())
         });
-        let left: Vec<String> = home
-            .processes()
-            .into_iter()
-            .map(|process| proc::command(process.pid))
-            .filter(|line| line.contains("ait-demo-"))
-            .collect();
-        assert!(left.is_empty(), "processes left: {left:?}");
+        let left = || -> Vec<String> {
+            let lines = home.processes().into_iter().map(|process| proc::command(process.pid));
+            lines.filter(|line| line.contains("ait-demo-")).collect()
+        };
+        if key == "KILL" {
+            // whoever struck the stage in its place goes last
+            wait_until("the guardian to be gone", WHOLE, || left().is_empty().then_some(()));
+        }
+        assert!(left().is_empty(), "processes left: {:?}", left());
     }
 }

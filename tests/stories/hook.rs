@@ -1,9 +1,13 @@
 //! The hook as providers run it: from inside an agent's pane, its payload on standard input.
 
+use std::ffi::OsString;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use crate::support::tmux::Pane;
 use crate::support::{AIT, DEADLINE, Home, Tmux, wait_until};
@@ -233,6 +237,35 @@ fn a_home_that_cannot_be_written_sends_the_id_to_the_runtime_folder() {
     agent.hook("Stop", &json!({"session_id": ONE}));
     assert_eq!(only(&home)["codeagent_session_id"], ONE);
     assert_eq!(fs::read_dir(&kept).unwrap().count(), 0);
+}
+
+#[test]
+fn the_last_resort_is_watched_and_each_store_has_its_own_there() {
+    let (home, other) = (Home::new(), Home::new());
+    let tmux = Tmux::start(&home);
+    let agent = Told::start(&tmux, "claude", "work");
+    let above = PathBuf::from(format!("/tmp/ait-{}", rustix::process::getuid().as_raw()));
+    let _ = fs::DirBuilder::new().mode(0o700).create(&above);
+    let store: String =
+        Sha256::digest(home.store().as_os_str().as_bytes())[..4].iter().map(|b| format!("{b:02x}")).collect();
+    let folder = above.join(format!("spool-{store}"));
+    let mut supervisor = crate::support::Supervisor::start(&home, &[&tmux]);
+    let lock = hold_lock(&home);
+    let line = hook("claude", "SessionStart", &start(ONE));
+    agent.does(&format!("export XDG_STATE_HOME=/dev/null XDG_RUNTIME_DIR=/dev/null; {line}"));
+    let kept =
+        || -> Vec<PathBuf> { fs::read_dir(&folder).unwrap().flatten().map(|entry| entry.path()).collect() };
+    assert_eq!(kept().len(), 1, "{}", log(&home));
+    // a writer of another store
+    let root = other.project("beta");
+    let upsert = ["record", "upsert", "--window", "w", "--pane", "%1", "--pane-pid", "1", "--root"];
+    other.ait(upsert.map(OsString::from).into_iter().chain([root.into()])).ok();
+    assert_eq!(kept().len(), 1, "it is not another store's");
+    drop(lock);
+    assert_eq!(until_bound(&home, ONE)["pane_id"], agent.pane.id.as_str());
+    wait_until("the spool to be empty", DEADLINE, || kept().is_empty().then_some(()));
+    assert!(supervisor.stop().success());
+    assert!(!folder.exists(), "nothing of it is left there");
 }
 
 #[test]

@@ -358,11 +358,6 @@ const SPARED: &[(&str, &str, &str)] = &[
     ("src/cli/demo", "time::sleep(", "a show has a pace"),
     ("src/driver", "time::sleep(", "the loop keeps the deadlines of the machine"),
     (
-        "src/lifecycle/server.rs",
-        "time::sleep(",
-        "a socket that a dead server left tells nobody when it is free",
-    ),
-    (
         "src/store/turns",
         "thread::sleep",
         "a lock that is waited for only so long tells nobody when it is free",

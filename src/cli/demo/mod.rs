@@ -1,7 +1,8 @@
 //! `ait demo`: the main job, live, on a private tmux server, judged as it goes.
 //!
 //! A stage is built in a temporary folder (tmux server, HOME, store, supervisor), a play of eight acts is given on it, and
-//! the stage is struck: no process, socket or folder is left, also on Ctrl-C. Everything shown was seen from outside, in
+//! the stage is struck: no process, socket or folder is left, also on Ctrl-C. A process of its own that only waits for the demo's
+//! end strikes it where the demo was killed. Everything shown was seen from outside, in
 //! the store file and on the supervisor's socket. With `--recover` another play is given: conversations that are frozen,
 //! restored and recovered. Exit code 0 means that all of it was right.
 //!
@@ -15,6 +16,7 @@ mod show;
 mod stage;
 mod wire;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args as ClapArgs;
@@ -34,11 +36,17 @@ pub(super) struct Args {
     /// Show freeze, restore and recovery instead: conversations that outlive their agents
     #[arg(long)]
     recover: bool,
+    /// Strike this stage once the demo on the other end of standard input is gone
+    #[arg(long, hide = true, value_name = "FOLDER")]
+    strike: Option<PathBuf>,
 }
 
 pub(super) fn run(args: Args) -> Result<Exit, Failure> {
-    let Args { recover } = args;
+    let Args { recover, strike } = args;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    if let Some(root) = strike {
+        return runtime.block_on(stage::strike_left(&root));
+    }
     runtime.block_on(perform(recover))
 }
 

@@ -5,17 +5,21 @@
 use std::fs::{DirBuilder, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
+use tokio::signal::unix::{SignalKind, signal};
 
 use super::Wrong;
+use crate::cli::{Exit, Failure};
 use crate::process::{self, ProcessId, Signal, Table};
 
+/// How the folder's name begins.
+const PREFIX: &str = "ait-demo-";
 /// How long one command may take.
 const COMMAND: Duration = Duration::from_secs(10);
 /// How long one that ends an agent or brings it back may take.
@@ -33,6 +37,8 @@ pub(super) struct Stage {
     folder: Option<TempDir>,
     root: PathBuf,
     supervisor: Option<Child>,
+    /// Strikes the stage should this process be killed: it reads until our end of its pipe is closed.
+    guardian: Option<Child>,
 }
 
 impl Stage {
@@ -42,9 +48,10 @@ impl Stage {
         let deep = below.as_os_str().len() > DEEPEST;
         let below = if deep { PathBuf::from("/tmp") } else { below };
         let failed = |source| Wrong::Io { what: format!("cannot build in {}", below.display()), source };
-        let folder = tempfile::Builder::new().prefix("ait-demo-").tempdir_in(&below).map_err(failed)?;
+        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(&below).map_err(failed)?;
         let root = folder.path().canonicalize().map_err(failed)?;
-        let stage = Stage { folder: Some(folder), root, supervisor: None };
+        let guardian = guard(&root).map_err(failed)?;
+        let stage = Stage { folder: Some(folder), root, supervisor: None, guardian: Some(guardian) };
         let sockets = stage.sockets();
         let store = stage.store();
         let folders = [&stage.home(), &stage.runtime(), &stage.programs(), &sockets];
@@ -179,41 +186,20 @@ impl Stage {
                 }
             }
         }
-        // the server and the agents; a command that was cut short may start another one meanwhile
-        let told = Instant::now();
-        loop {
-            let remaining = self.processes();
-            if remaining.is_empty() {
-                break;
-            }
-            let late = told.elapsed() > GRACE;
-            for id in &remaining {
-                let _ = process::signal(id, if late { Signal::KILL } else { Signal::TERM });
-                if late {
-                    left.push(format!("process {} had to be killed", id.pid));
-                }
-            }
-            if told.elapsed() > GRACE * 2 {
-                break;
-            }
-            await_deaths(&remaining, Duration::from_millis(200)).await;
-        }
+        end_all(&self.home(), &mut left).await;
         let root = self.root.clone();
         if let Some(Err(error)) = self.folder.take().map(TempDir::close) {
             left.push(format!("{}: {error}", root.display()));
         }
+        if let Some(mut guardian) = self.guardian.take() {
+            // it reads the end of its pipe, and finds nothing to do
+            drop(guardian.stdin.take());
+            if !matches!(tokio::time::timeout(GRACE, guardian.wait()).await, Ok(Ok(status)) if status.success())
+            {
+                left.push("the guardian of the stage did not end well".to_owned());
+            }
+        }
         if left.is_empty() { Ok(begun.elapsed()) } else { Err(left.join("; ")) }
-    }
-
-    /// The processes whose HOME is this stage's.
-    fn processes(&self) -> Vec<ProcessId> {
-        let home = self.home();
-        let ours = |pid: i32| {
-            let variables = process::environment(pid, &["HOME"]).unwrap_or_default();
-            variables.iter().any(|(_, value)| value == home.as_os_str().as_bytes())
-        };
-        let table = Table::read().unwrap_or_default();
-        table.rows().iter().filter(|row| !row.zombie && ours(row.id.pid)).map(|row| row.id.clone()).collect()
     }
 
     fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
@@ -263,11 +249,70 @@ impl Drop for Stage {
     /// The last way out, where `strike` was not reached: tell what is left to end.
     fn drop(&mut self) {
         if self.folder.is_some() {
-            for id in self.processes() {
+            for id in processes(&self.home()) {
                 let _ = process::signal(&id, Signal::TERM);
             }
         }
     }
+}
+
+/// The processes that have this HOME.
+fn processes(home: &Path) -> Vec<ProcessId> {
+    let ours = |pid: i32| {
+        let variables = process::environment(pid, &["HOME"]).unwrap_or_default();
+        variables.iter().any(|(_, value)| value == home.as_os_str().as_bytes())
+    };
+    let table = Table::read().unwrap_or_default();
+    table.rows().iter().filter(|row| !row.zombie && ours(row.id.pid)).map(|row| row.id.clone()).collect()
+}
+
+/// Ends the server and the agents below this HOME; a command that was cut short may start another one meanwhile.
+async fn end_all(home: &Path, left: &mut Vec<String>) {
+    let told = Instant::now();
+    loop {
+        let remaining = processes(home);
+        if remaining.is_empty() {
+            return;
+        }
+        let late = told.elapsed() > GRACE;
+        for id in &remaining {
+            let _ = process::signal(id, if late { Signal::KILL } else { Signal::TERM });
+            if late {
+                left.push(format!("process {} had to be killed", id.pid));
+            }
+        }
+        if told.elapsed() > GRACE * 2 {
+            return;
+        }
+        await_deaths(&remaining, Duration::from_millis(200)).await;
+    }
+}
+
+/// Starts the guardian of a stage: this program, in a group of its own, so that what is done to ours is not done to it.
+fn guard(root: &Path) -> io::Result<Child> {
+    let mut command = Command::new(myself());
+    command.args(["demo", "--strike"]).arg(root).current_dir("/");
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.process_group(0).spawn()
+}
+
+/// The guardian: waits for the end of standard input, which comes with the demo's, then ends what is left on the stage and
+/// removes it. A folder that is no stage of ours is left alone.
+pub(super) async fn strike_left(root: &Path) -> Result<Exit, Failure> {
+    // what is sent to everything of the terminal is for the demo
+    let _deaf =
+        (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?, signal(SignalKind::hangup())?);
+    // nothing else is to be done meanwhile
+    let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
+    let named = root.file_name().is_some_and(|name| name.as_bytes().starts_with(PREFIX.as_bytes()));
+    let uid = rustix::process::geteuid().as_raw();
+    if !named || !root.symlink_metadata().is_ok_and(|meta| meta.is_dir() && meta.uid() == uid) {
+        return Ok(Exit::OK);
+    }
+    let mut left = Vec::new();
+    end_all(&root.join("home"), &mut left).await;
+    std::fs::remove_dir_all(root)?;
+    Ok(Exit::OK)
 }
 
 /// The program that runs, by its path.

@@ -11,7 +11,7 @@ use crate::lifecycle::adopt::{self, LookError};
 use crate::lifecycle::identity;
 use crate::process::{self, ProcessId, Signal};
 use crate::record::{Liveness, ServerEpoch, Verb};
-use crate::store::PATIENCE;
+use crate::store::{PATIENCE, Seen, SupervisorLock};
 use crate::tmux::guarded::{self, BadValue, Dispatch, Epoch, Guard, Outcome, Token};
 use crate::tmux::listing::{self, ListError};
 use crate::tmux::{OneShot, Unanswered};
@@ -134,10 +134,19 @@ impl Performer<'_> {
             Deed::RespawnStandin => {
                 guarded::respawn_standin(guard, self.id, act.pid, &self.world.program, token)
             }
-            Deed::StampRestored { release } => guarded::stamp_restored(guard, self.id, release, token),
+            // a pane that is kept when its agent ends is closed by a supervisor; where none runs, tmux closes it
+            Deed::StampRestored { release } => {
+                guarded::stamp_restored(guard, self.id, release || !self.is_supervised(), token)
+            }
             Deed::KillStandin => guarded::kill_standin(guard, self.id, token),
             Deed::KillDead => guarded::kill_dead_pane(guard, self.id, token),
         })
+    }
+
+    /// Whether a supervisor runs, as far as its lock says.
+    fn is_supervised(&self) -> bool {
+        let lock = self.world.store.paths().files().supervisor_lock;
+        !matches!(SupervisorLock::look(&lock), Ok(Seen::Free(_)))
     }
 
     /// Whether the conversation can be resumed from disk, where its provider looks for it.

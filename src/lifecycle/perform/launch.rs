@@ -1,6 +1,7 @@
 //! Starts a restored agent: in its stand-in's pane, or in a new one.
 
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 use bstr::ByteSlice;
@@ -86,8 +87,8 @@ impl Performer<'_> {
                     launched => Ok(launched),
                 }
             }
-            Place::Beside { pane, .. } => {
-                match self.make(&server, &epoch, &Where::Beside(pane), record, launch).await {
+            Place::Beside { pane, before, window } => {
+                match self.make(&server, &epoch, &Where::Beside { pane, before }, record, launch).await {
                     // no room beside it: a window of its own
                     Launched::Not { .. } => {
                         let mut elsewhere = record.clone();
@@ -95,7 +96,10 @@ impl Performer<'_> {
                         let place = place::choose(&elsewhere, &snapshot, &known, same, None);
                         self.in_new(&server, &epoch, &place, record, launch).await
                     }
-                    launched => Ok(launched),
+                    launched => {
+                        lay_out(&server, window, record).await;
+                        Ok(launched)
+                    }
                 }
             }
             place @ (Place::Window { .. } | Place::Session { .. }) => {
@@ -305,6 +309,16 @@ fn stamped(
             here.then(|| Stamped { root: record.root.clone(), came_back: record.restore.attempts > 0 })
         })
         .collect()
+}
+
+/// Puts the window into the layout it had with the agent, where as many panes are there again.
+async fn lay_out(server: &OneShot, window: tmux_control::WindowId, record: &Record) {
+    let layout = record.ait.window_layout.as_deref().unwrap_or_default();
+    let Some(Ok(line)) = places::lay_out(window, layout).map(|command| command.to_line()) else { return };
+    let words = ["if-shell".into(), "-F".into(), "1".into(), OsString::from_vec(line.trim().to_vec())];
+    if let Err(error) = server.run(words).await {
+        tracing::info!(%error, "a window's layout is not applied");
+    }
 }
 
 fn mark(record: &Record, launch: &Launch) -> String {

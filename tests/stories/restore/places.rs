@@ -74,6 +74,49 @@ fn a_window_that_still_has_companions_gets_it_back_as_a_split() {
 }
 
 #[test]
+fn a_split_comes_back_in_its_order_and_the_layout_is_laid_over_it() {
+    let home = Home::new();
+    let tmux = Tmux::start(&home);
+    let root = home.project("alpha");
+    let agent = Fake::claude(&tmux, "main", "cart", &root);
+    let below = tmux.split(&agent.pane, &root, &["sleep", "1000"]);
+    let last = tmux.split(&below, &root, &["sleep", "1000"]);
+    tmux.ok(["select-layout", "-t", &below.window, "main-vertical"]);
+    tmux.ok(["resize-pane", "-t", &agent.pane.id, "-x", "61"]);
+    let frozen = Frozen::of(&tmux, agent);
+    let panes = |own: &str| {
+        let format = "#{pane_id} #{pane_left} #{pane_top} #{pane_width} #{pane_height}";
+        tmux.ok(["list-panes", "-t", &below.window, "-F", format]).replace(own, "own")
+    };
+    let before = panes(&frozen.agent.pane.id);
+    assert!(before.starts_with("own 0 0 61 "), "{before}");
+    tmux.ok(["kill-pane", "-t", &frozen.agent.pane.id]);
+    let agent = back(&home, &tmux, &frozen);
+    assert_eq!(panes(&agent.pane.id), before);
+    // another number of panes: nothing is arranged
+    super::freeze(&home, &frozen.id);
+    tmux.ok(["kill-pane", "-t", &agent.pane.id]);
+    tmux.ok(["kill-pane", "-t", &last.id]);
+    let agent = back(&home, &tmux, &frozen);
+    assert_eq!(agent.pane.window, below.window);
+    assert_eq!(tmux.format(&below.window, "#{window_panes}"), "2");
+}
+
+#[test]
+fn a_restored_pane_closes_with_its_agent_where_no_supervisor_runs() {
+    let home = Home::new();
+    let tmux = Tmux::start(&home);
+    let frozen = Frozen::claude(&tmux, "main", "cart", "alpha");
+    let agent = back(&home, &tmux, &frozen);
+    assert_eq!(tmux.ok(["show-options", "-p", "-v", "-t", &agent.pane.id, "remain-on-exit"]), "");
+    agent.leave(&tmux);
+    crate::support::wait_until("its pane to close", crate::support::DEADLINE, || {
+        tmux.ok(["run-shell", "true"]);
+        (!tmux.panes().iter().any(|pane| pane.id == agent.pane.id)).then_some(())
+    });
+}
+
+#[test]
 fn a_gone_session_is_made_again_and_another_projects_is_not_used() {
     let home = Home::new();
     let tmux = Tmux::start(&home);
