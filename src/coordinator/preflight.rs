@@ -22,6 +22,8 @@ pub struct Ready {
     pub twin: Option<(RecordId, Option<PaneId>)>,
     /// What an earlier attempt left, and other processes with this conversation.
     pub survivors: Vec<Survivor>,
+    /// The shared server that has its conversation open, where the agent's arguments ask for one of its own.
+    pub elsewhere: Option<ProcessId>,
     /// Why part of it could not be looked at; then nothing may be started.
     pub unknown: Option<String>,
 }
@@ -103,6 +105,11 @@ pub fn judge(record: &Record, mode: RestoreMode, ready: &Ready) -> Verdict {
         let seen = format!("process {} may be this agent still", survivor.process.pid);
         return no(&format!("{word}:{}", survivor.name()), seen, "look at it; end it, then restore again");
     }
+    if let Some(server) = &ready.elsewhere {
+        let seen = format!("its conversation is open in the shared server of Codex (process {})", server.pid);
+        let hint = "it is let go some time after its last terminal was closed; `codex app-server daemon stop` ends the server";
+        return no("open_elsewhere", seen, hint);
+    }
     if let Some(why) = &ready.unknown {
         return no("unknown", format!("it cannot be told whether it still runs: {why}"), "");
     }
@@ -140,6 +147,7 @@ mod tests {
             filed: None,
             twin: None,
             survivors: Vec::new(),
+            elsewhere: None,
             unknown: None,
         }
     }
@@ -180,6 +188,7 @@ mod tests {
             (Ready { survivors: vec![proven.clone()], ..ready() }, "adopt:%4"),
             (Ready { survivors: vec![proven, lone], ..ready() }, "survivor:%4"),
             (Ready { survivors: vec![by_hand], ..ready() }, "already_live:%4"),
+            (Ready { elsewhere: Some(ProcessId::new(8, "80")), ..ready() }, "open_elsewhere"),
             (Ready { unknown: Some("no answer".into()), ..ready() }, "unknown"),
         ] {
             assert_eq!(word(&ready), told);

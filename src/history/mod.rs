@@ -119,6 +119,12 @@ pub fn opened_by(pid: i32) -> Option<String> {
     opened::opened_by(pid)
 }
 
+/// Whether this process itself, and none below it, has the Codex conversation `session_id` open: its rollout or its lock.
+#[must_use]
+pub fn has_open(pid: i32, session_id: &str) -> bool {
+    is_id(session_id) && opened::has_open(pid, session_id)
+}
+
 /// All conversations of a provider, or of all known ones, filed under `cwd`, or anywhere.
 #[must_use]
 pub fn discover(provider: Option<Provider>, cwd: Option<&Path>, env: &Environment) -> Discovered {

@@ -1,7 +1,7 @@
 //! Which conversation a process has open, as the kernel tells it.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::codex;
 
@@ -26,11 +26,24 @@ fn is_server(pid: i32) -> bool {
     argv.iter().skip(1).any(|word| word.as_slice() == b"app-server")
 }
 
+/// Whether a process has the conversation open: its rollout, or the lock of whoever writes it.
+pub(super) fn has_open(pid: i32, id: &str) -> bool {
+    let lock = format!("{id}.lock");
+    open_files(pid).any(|file| {
+        let folder = file.parent().and_then(Path::file_name);
+        let locked = folder.is_some_and(|folder| folder == "thread-writer-locks");
+        rollout(&file).as_deref() == Some(id) || (locked && file.file_name() == Some(lock.as_ref()))
+    })
+}
+
 fn open_rollouts(pid: i32) -> Vec<String> {
+    open_files(pid).filter_map(|file| rollout(&file)).collect()
+}
+
+fn open_files(pid: i32) -> impl Iterator<Item = PathBuf> {
     // gone, another user's, or a system without /proc: nothing is seen
-    let Ok(entries) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { return Vec::new() };
-    let links = entries.flatten().take(DESCRIPTORS).filter_map(|entry| std::fs::read_link(entry.path()).ok());
-    links.filter_map(|file| rollout(&file)).collect()
+    let entries = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten();
+    entries.flatten().take(DESCRIPTORS).filter_map(|entry| std::fs::read_link(entry.path()).ok())
 }
 
 fn rollout(file: &Path) -> Option<String> {

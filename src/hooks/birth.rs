@@ -24,14 +24,15 @@ pub(super) enum Unborn {
     Unknown(String),
 }
 
-/// The record the reporting agent would get.
+/// The record the reporting agent would get. `stands_for` is the agent, where another process runs its hooks.
 pub(super) fn newborn(
     store: &Store,
     report: &Report,
     catalog: &Catalog,
+    stands_for: Option<i32>,
     facts: &Facts<'_>,
 ) -> Result<Record, Unborn> {
-    let server = server().ok_or(Unborn::Unknown("its environment names no tmux".to_owned()))?;
+    let server = server(stands_for).ok_or(Unborn::Unknown("its environment names no tmux".to_owned()))?;
     // records only tell what is known already; nothing known is nothing to compare with
     let records = store.read().map(|snapshot| snapshot.records.clone()).unwrap_or_default();
     let look = ask(adopt::look(&server, &records, catalog))
@@ -57,7 +58,7 @@ pub(super) fn newborn(
 /// The pane of the reporting agent, if tmux says that it is the one of this attempt: the attempt's own mark on it, or the
 /// record's stamp on the pane the restore respawned.
 pub(super) fn attempt(report: &Report, restore: &OfRestore) -> Option<Seen> {
-    let (server, env) = (server()?, tmux()?);
+    let (server, env) = (server(None)?, tmux(None)?);
     let pane = PaneId(env.pane?);
     let own = report.line.last()?.clone();
     ask(async {
@@ -102,12 +103,14 @@ pub(super) fn tell_pane(record: &Record, stamp: bool) {
     });
 }
 
-fn tmux() -> Option<TmuxEnv> {
-    process::tmux_of(i32::try_from(std::process::id()).ok()?).ok().flatten()
+/// The tmux of a process, or of this one.
+fn tmux(of: Option<i32>) -> Option<TmuxEnv> {
+    let pid = of.or_else(|| i32::try_from(std::process::id()).ok())?;
+    process::tmux_of(pid).ok().flatten()
 }
 
-fn server() -> Option<OneShot> {
-    let env = tmux()?;
+fn server(of: Option<i32>) -> Option<OneShot> {
+    let env = tmux(of)?;
     OneShot::new(env.socket).ok().map(|server| server.deadline(DEADLINE))
 }
 

@@ -11,10 +11,10 @@ use serde_json::Value;
 
 use super::line::{Line, Speaker, speaker};
 use super::payload;
-use super::{birth, log};
+use super::{birth, log, shared};
 use crate::config::Config;
 use crate::provider::{Catalog, Meaning, Turn as Said};
-use crate::record::report::{Known, Names, OfRestore, Report, Settled};
+use crate::record::report::{Known, Names, OfRestore, Report, Settled, record_of};
 use crate::record::{Facts, Record, RecordId, Stamp};
 use crate::store::{HOOK_PATIENCE, Heard, Paths, Store, System, spool, turns};
 
@@ -45,8 +45,23 @@ fn hear_all(provider: &str, event: &str) {
     if !catalog.kinds().any(|kind| kind == provider) {
         return log::line(&paths, provider, event, "no such provider");
     }
-    let line = match speaker(provider, &catalog) {
-        Speaker::Agent(line) => line,
+    let system = System::here();
+    let store = Store::open(paths.clone());
+    let (line, server) = match speaker(provider, &catalog) {
+        Speaker::Agent(line) => (line, None),
+        Speaker::Shared(server) => {
+            let session_id = catalog.hook_meaning(provider, event, &payload).session_id.unwrap_or_default();
+            let cwd = payload.get("cwd").and_then(Value::as_str).unwrap_or_default();
+            let snapshot = store.read().ok();
+            let record_of = |line: &Line| {
+                let records = &snapshot.as_ref()?.records;
+                record_of(&line.processes, system.boot_id(), records.iter()).cloned()
+            };
+            match shared::line(&server, &session_id, cwd, &catalog, record_of) {
+                Ok(line) => (line, Some(server)),
+                Err(why) => return log::line(&paths, provider, event, &format!("ignored: {why}")),
+            }
+        }
         Speaker::Elsewhere => return,
         Speaker::Nobody => return log::line(&paths, provider, event, "ignored: no agent of it runs this"),
         Speaker::Other(other) => {
@@ -61,9 +76,13 @@ fn hear_all(provider: &str, event: &str) {
             return log::line(&paths, provider, event, &why);
         }
     };
-    let system = System::here();
-    let report = report(&catalog, provider, event, &payload, line, &system);
-    Hearing { store: Store::open(paths), system, catalog, report }.take();
+    // its environment is that of whoever started it: the agent's own counts
+    let stands_for = server.as_ref().map(|_| line.agent.pid);
+    let mut report = report(&catalog, provider, event, &payload, line, &system);
+    if server.is_some() {
+        report.restore = None;
+    }
+    Hearing { store, system, catalog, report, stands_for }.take();
 }
 
 fn report(
@@ -136,6 +155,8 @@ struct Hearing {
     system: System,
     catalog: Catalog,
     report: Report,
+    /// The agent, where another process runs its hooks.
+    stands_for: Option<i32>,
 }
 
 impl Hearing {
@@ -154,7 +175,13 @@ impl Hearing {
             if self.report.names == Names::Nothing {
                 return self.log("ignored: its agent has no record");
             }
-            match birth::newborn(&self.store, &self.report, &self.catalog, &self.system.facts()) {
+            match birth::newborn(
+                &self.store,
+                &self.report,
+                &self.catalog,
+                self.stands_for,
+                &self.system.facts(),
+            ) {
                 Ok(newborn) => self.report.newborn = Some(Box::new(newborn)),
                 Err(birth::Unborn::No(why)) => return self.log(&format!("ignored: {why}")),
                 Err(birth::Unborn::Unknown(why)) => return self.keep(&why),

@@ -5,6 +5,7 @@
 //! itself.
 
 use crate::lifecycle::behind::{prints, recognised};
+use crate::lifecycle::shared::{KIND, is_server};
 use crate::process::{self, Facts};
 use crate::provider::{Catalog, Provider};
 use crate::record::ProcessId;
@@ -26,7 +27,9 @@ pub(super) enum Speaker {
     Other(String),
     /// The provider's program, which prints one answer and leaves: a tool, whoever started it.
     Prints,
-    /// No agent of that provider, in a pane: its shared background server, or somebody's own call.
+    /// The provider's shared server, which runs the turns of several agents.
+    Shared(ProcessId),
+    /// No agent of that provider, in a pane: somebody's own call.
     Nobody,
     /// Not in tmux at all.
     Elsewhere,
@@ -43,11 +46,21 @@ pub(super) struct Line {
 
 /// Who speaks through the hook that is this process: one of the provider `kind`. Agents are those of `catalog`.
 pub(super) fn speaker(kind: &str, catalog: &Catalog) -> Speaker {
-    let (above, in_tmux) = ancestors();
-    if !in_tmux {
+    let parent = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
+    let (above, in_tmux) = ancestors(parent);
+    // the shared server is in no pane, whoever started it
+    if !in_tmux && !above.iter().any(|facts| is_server(&facts.argv)) {
         return Speaker::Elsewhere;
     }
     judge(kind, &above, catalog)
+}
+
+/// The agent of the provider `kind` whose outermost own process is `pid`, as [`speaker`] would tell it.
+pub(super) fn agent_at(pid: i32, kind: &str, catalog: &Catalog) -> Speaker {
+    match ancestors(pid) {
+        (above, true) => judge(kind, &above, catalog),
+        (_, false) => Speaker::Elsewhere,
+    }
 }
 
 fn judge(kind: &str, above: &[Facts], catalog: &Catalog) -> Speaker {
@@ -55,7 +68,17 @@ fn judge(kind: &str, above: &[Facts], catalog: &Catalog) -> Speaker {
         .iter()
         .map(|facts| recognised(facts, catalog).or_else(|| prints(facts).map(Provider::name)))
         .collect();
-    let Some(nearest) = known.iter().position(Option::is_some) else { return Speaker::Nobody };
+    let nearest = known.iter().position(Option::is_some);
+    if let Some(at) = above.iter().position(|facts| is_server(&facts.argv)) {
+        // whoever started it is its parent, and no turn of its is that one's more than another's
+        let server = above[at].id.clone();
+        return match nearest {
+            Some(nearest) if nearest < at => Speaker::Nested { below: server.pid },
+            _ if kind == KIND => Speaker::Shared(server),
+            _ => Speaker::Nobody,
+        };
+    }
+    let Some(nearest) = nearest else { return Speaker::Nobody };
     if let Some(other) = known[nearest]
         && other != kind
     {
@@ -91,10 +114,9 @@ fn arguments(facts: &Facts) -> &[Vec<u8>] {
     &words[..end]
 }
 
-/// The processes above this one up to a tmux server's child; whether there is such a server.
-fn ancestors() -> (Vec<Facts>, bool) {
+/// The process `pid` and those above it up to a tmux server's child; whether there is such a server.
+fn ancestors(mut pid: i32) -> (Vec<Facts>, bool) {
     let mut above = Vec::new();
-    let mut pid = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
     while pid > 1 && above.len() < DEPTH {
         let Some(facts) = process::facts(pid) else { break };
         if facts.comm.starts_with(b"tmux") {
@@ -131,6 +153,7 @@ mod tests {
             Speaker::Nested { below } => format!("nested {below}"),
             Speaker::Other(other) => other,
             Speaker::Prints => "prints".to_owned(),
+            Speaker::Shared(server) => format!("shared {}", server.pid),
             Speaker::Nobody => "nobody".to_owned(),
             Speaker::Elsewhere => "elsewhere".to_owned(),
         }
@@ -169,5 +192,20 @@ mod tests {
         assert_eq!(heard(Provider::Codex, &[codex.clone(), node.clone(), shell]), "[6, 5, 1] 5");
         let other = process(6, 5, &["/opt/codex", "another prompt"]);
         assert_eq!(heard(Provider::Codex, &[other, node]), "nested 5");
+    }
+
+    #[test]
+    fn the_shared_server_speaks_for_nobody_above_it() {
+        let sh = process(9, 9, &["/bin/sh", "-c", "ait hook Stop --provider codex"]);
+        let server = process(7, 7, &["codex", "app-server", "--listen", "unix://"]);
+        let first = process(5, 5, &["codex"]);
+        let line = [sh.clone(), server.clone(), first.clone()];
+        assert_eq!(heard(Provider::Codex, &line), "shared 7");
+        assert_eq!(heard(Provider::Codex, &line[..2]), "shared 7", "whoever started it is gone");
+        assert_eq!(heard(Provider::Claude, &line), "nobody");
+        let inner = process(8, 8, &["codex", "--no-daemon", "x"]);
+        assert_eq!(heard(Provider::Codex, &[sh.clone(), inner, server, first.clone()]), "nested 7");
+        let own = process(7, 7, &["codex", "app-server", "--listen", "stdio://"]);
+        assert_eq!(heard(Provider::Codex, &[sh, own, first]), "[5] 5", "a server of one alone");
     }
 }

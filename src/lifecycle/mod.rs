@@ -14,6 +14,7 @@
 //! | [`recover`] | a fleet that was lost, back in its places and conversations |
 //! | [`root`] | which project a folder belongs to |
 //! | [`server`] | a server in place of one that a crash took |
+//! | [`shared`] | the server that several Codex share |
 //! | [`touched`] | what is set on a server, and the taking back of it |
 
 pub mod adopt;
@@ -29,4 +30,5 @@ pub mod place;
 pub mod recover;
 pub mod root;
 pub mod server;
+pub(crate) mod shared;
 pub mod touched;

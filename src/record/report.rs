@@ -102,41 +102,10 @@ pub enum Settled {
 }
 
 impl Report {
-    /// The record of the reporting agent: the one whose agent's process is nearest in its line.
+    /// The record of the reporting agent.
     #[must_use]
-    pub fn record_of<'a>(&self, mut records: impl Iterator<Item = &'a Record> + Clone) -> Option<&'a Record> {
-        self.line
-            .iter()
-            .find_map(|process| records.clone().find(|record| self.is_agent(record, process)))
-            .or_else(
-                // below a shell whose agent nobody has seen yet
-                || {
-                    records.find(|record| {
-                        matches!(record.ait.host, Some(Host::Shell { .. })) && self.is_below(record)
-                    })
-                },
-            )
-    }
-
-    fn is_agent(&self, record: &Record, process: &ProcessId) -> bool {
-        matches!(record.state, State::Live | State::Freezing)
-            && self.is_same_boot(record)
-            && record.agent_process().is_some_and(|agent| is_same(&agent, process))
-    }
-
-    fn is_below(&self, record: &Record) -> bool {
-        matches!(record.state, State::Live)
-            && self.is_same_boot(record)
-            && record.ait.agent.is_none()
-            && record
-                .location
-                .process()
-                .is_some_and(|own| self.line.iter().any(|process| is_same(own, process)))
-    }
-
-    fn is_same_boot(&self, record: &Record) -> bool {
-        let boot = record.ait.server.as_ref().map_or("", |server| server.boot_id.as_str());
-        boot.is_empty() || self.boot_id.is_empty() || boot == self.boot_id
+    pub fn record_of<'a>(&self, records: impl Iterator<Item = &'a Record> + Clone) -> Option<&'a Record> {
+        record_of(&self.line, &self.boot_id, records)
     }
 
     /// Which verb this report comes to over these records.
@@ -299,6 +268,35 @@ impl Report {
         }
         Verb::Upsert(Box::new(upsert))
     }
+}
+
+/// The record of an agent by its line of processes, in the boot `boot_id` (empty if unknown): the one whose agent's process is
+/// nearest in the line.
+#[must_use]
+pub fn record_of<'a>(
+    line: &[ProcessId],
+    boot_id: &str,
+    mut records: impl Iterator<Item = &'a Record> + Clone,
+) -> Option<&'a Record> {
+    let is_same_boot = |record: &Record| {
+        let boot = record.ait.server.as_ref().map_or("", |server| server.boot_id.as_str());
+        boot.is_empty() || boot_id.is_empty() || boot == boot_id
+    };
+    let is_agent = |record: &Record, process: &ProcessId| {
+        matches!(record.state, State::Live | State::Freezing)
+            && is_same_boot(record)
+            && record.agent_process().is_some_and(|agent| is_same(&agent, process))
+    };
+    let is_below = |record: &Record| {
+        matches!(record.state, State::Live)
+            && is_same_boot(record)
+            && record.ait.agent.is_none()
+            && record.location.process().is_some_and(|own| line.iter().any(|process| is_same(own, process)))
+    };
+    line.iter().find_map(|process| records.clone().find(|record| is_agent(record, process))).or_else(|| {
+        // below a shell whose agent nobody has seen yet
+        records.find(|record| matches!(record.ait.host, Some(Host::Shell { .. })) && is_below(record))
+    })
 }
 
 /// Whether both are one process, as far as their starts say.

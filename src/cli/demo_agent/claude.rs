@@ -236,7 +236,7 @@ impl Ways for Claude {
                 " ❯ 1. Claude account with subscription",
                 "   2. Anthropic Console account",
             ],
-            Dialog::Directory => &[
+            Dialog::Directory | Dialog::Elsewhere => &[
                 " This conversation is from a different directory.",
                 "",
                 " ❯ 1. Resume here",

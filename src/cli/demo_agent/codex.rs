@@ -191,6 +191,10 @@ impl Ways for Codex {
         self.full_screen
     }
 
+    fn open_elsewhere(&self) -> bool {
+        self.resumed && self.daemon.is_none() && daemon::is_locked(&self.root, &self.id)
+    }
+
     fn dialog(&self, dialog: Dialog) -> Vec<String> {
         let cwd = format!("  {}", self.cwd.display());
         let lines: &[&str] = match dialog {
@@ -223,6 +227,12 @@ impl Ways for Codex {
                 "  2. Provide your own API key",
                 "",
                 "  Press Enter to continue",
+            ],
+            Dialog::Elsewhere => &[
+                "  🔒  This conversation is open in another app    r to retry",
+                "      Close it there and press R to continue here.",
+                "",
+                "   r retry   f fork   ←/esc command center   ^c/q exit   ^t transcript",
             ],
             Dialog::Directory => &[
                 "  Choose working directory to resume this session",
@@ -391,6 +401,12 @@ fn found(store: &Path, id: &str) -> Option<PathBuf> {
         }
     }
     None
+}
+
+/// The id in a rollout's name.
+pub(super) fn id_of(path: &Path) -> String {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    stem.get(stem.len().saturating_sub(36)..).unwrap_or_default().to_owned()
 }
 
 /// The prompts of a rollout.

@@ -1,5 +1,7 @@
 //! Codex's shared daemon, `codex app-server`: started by the first Codex that finds none, in a session of its own, it runs
-//! the turns of every Codex of one `CODEX_HOME`. Its hooks have its own environment: the pane of whoever started it.
+//! the turns of every Codex of one `CODEX_HOME`. Its hooks have its own environment: the pane of whoever started it, which is
+//! its parent as long as that lives. What it has once had open it keeps, with a lock (`thread-writer-locks/<id>.lock`), and
+//! whoever wants to go on with it without the daemon cannot.
 //!
 //! It outlives every pane; whoever made it start ends it.
 
@@ -14,6 +16,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
+use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -105,6 +108,8 @@ pub(super) fn serve(home: &Path) -> Result<Exit, Failure> {
     // a session of its own: no pane's end reaches it
     nix::unistd::setsid().map_err(|errno| Failure::of(Exit::FAILED, &errno))?;
     plain::block(&[Signal::SIGHUP])?;
+    // what `ps` shows of the real one
+    let _ = fs::write("/proc/self/comm", "codex");
     let root = codex::root(home);
     fs::create_dir_all(&root)?;
     let path = socket(&root);
@@ -139,14 +144,14 @@ pub(super) fn serve(home: &Path) -> Result<Exit, Failure> {
         };
         match heard {
             Ok(job) => {
-                append(&mut rollouts, &job.path, &job.text)?;
+                append(&root, &mut rollouts, &job.path, &job.text)?;
                 job.events.iter().cloned().for_each(|fired| hooks.fire(fired.event(), Vec::new()));
                 open.push((Instant::now() + Duration::from_millis(job.milliseconds), job));
             }
             Err(RecvTimeoutError::Timeout) => {
                 let now = Instant::now();
                 for (_, job) in open.extract_if(.., |(at, _)| *at <= now) {
-                    append(&mut rollouts, &job.path, &job.end_text)?;
+                    append(&root, &mut rollouts, &job.path, &job.end_text)?;
                     job.end_events.into_iter().for_each(|fired| hooks.fire(fired.event(), Vec::new()));
                 }
             }
@@ -155,12 +160,32 @@ pub(super) fn serve(home: &Path) -> Result<Exit, Failure> {
     }
 }
 
-/// Writes to a rollout, which stays open.
-fn append(rollouts: &mut HashMap<PathBuf, fs::File>, path: &Path, text: &str) -> io::Result<()> {
+/// Writes to a rollout, which stays open and locked.
+fn append(root: &Path, rollouts: &mut HashMap<PathBuf, Held>, path: &Path, text: &str) -> io::Result<()> {
     if !rollouts.contains_key(path) {
         path.parent().map_or(Ok(()), fs::create_dir_all)?;
+        let lock = lock_file(root, &codex::id_of(path))?;
+        let _ = flock(&lock, FlockOperation::NonBlockingLockExclusive);
         let file = fs::OpenOptions::new().create(true).append(true).open(path)?;
-        rollouts.insert(path.to_owned(), file);
+        rollouts.insert(path.to_owned(), Held { file, _lock: lock });
     }
-    rollouts.get_mut(path).map_or(Ok(()), |file| file.write_all(text.as_bytes()))
+    rollouts.get_mut(path).map_or(Ok(()), |held| held.file.write_all(text.as_bytes()))
+}
+
+/// A rollout that is open.
+struct Held {
+    file: fs::File,
+    _lock: fs::File,
+}
+
+fn lock_file(root: &Path, id: &str) -> io::Result<fs::File> {
+    let folder = root.join("thread-writer-locks");
+    fs::create_dir_all(&folder)?;
+    fs::OpenOptions::new().create(true).append(true).open(folder.join(format!("{id}.lock")))
+}
+
+/// Whether a process has this conversation open and locked.
+pub(super) fn is_locked(root: &Path, id: &str) -> bool {
+    let free = |lock: fs::File| flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok();
+    !lock_file(root, id).is_ok_and(free)
 }

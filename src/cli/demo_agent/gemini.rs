@@ -115,7 +115,7 @@ impl Ways for Gemini {
 
     fn dialog(&self, dialog: Dialog) -> Vec<String> {
         let lines: &[&str] = match dialog {
-            Dialog::Trust | Dialog::Hooks | Dialog::Directory => {
+            Dialog::Trust | Dialog::Hooks | Dialog::Directory | Dialog::Elsewhere => {
                 &[" Do you trust this folder?", "", " ● 1. Trust folder", "   2. Don't trust"]
             }
             Dialog::Login => &[" How would you like to authenticate for this project?", "", " ● 1. Login"],

@@ -267,7 +267,7 @@ impl Life {
 
     fn fall_due(&mut self, due: Due) -> Result<(), Failure> {
         match due {
-            Due::Up => match self.manners.dialog {
+            Due::Up => match self.manners.dialog.or_else(|| self.elsewhere()) {
                 Some(dialog) => {
                     self.stand = Stand::Dialog(dialog, false);
                     let lines = self.ways.dialog(dialog);
@@ -279,6 +279,10 @@ impl Life {
             Due::Answer => self.answer(),
             Due::Write(text) => Ok(self.ways.append(&text)?),
         }
+    }
+
+    fn elsewhere(&self) -> Option<Dialog> {
+        self.ways.open_elsewhere().then_some(Dialog::Elsewhere)
     }
 
     /// It is up: what it is, what it remembers, its first hook.
@@ -375,6 +379,7 @@ impl Life {
                 return self.leave(1).map(Some);
             }
             (Key::Enter, Dialog::Trust | Dialog::Hooks | Dialog::Directory) => self.up()?,
+            (Key::Text(text), Dialog::Elsewhere) if text == "r" && self.elsewhere().is_none() => self.up()?,
             (Key::Interrupt | Key::Escape | Key::EndOfInput, _) => return self.leave(1).map(Some),
             _ => {}
         }

@@ -68,6 +68,8 @@ pub(super) enum Dialog {
     Hooks,
     /// The conversation was in another directory.
     Directory,
+    /// Another process has the conversation open (Codex).
+    Elsewhere,
 }
 
 impl Default for Manners {

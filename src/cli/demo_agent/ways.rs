@@ -107,6 +107,10 @@ pub(super) trait Ways {
     fn full_screen(&self) -> bool {
         false
     }
+    /// Whether another process has the conversation open, so that it cannot go on here.
+    fn open_elsewhere(&self) -> bool {
+        false
+    }
     /// What a dialog says.
     fn dialog(&self, dialog: Dialog) -> Vec<String>;
     /// The hooks of its settings.

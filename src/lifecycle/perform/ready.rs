@@ -8,7 +8,7 @@ use crate::coordinator::preflight::{Ready, Survivor};
 use crate::history::{self, Environment, Located};
 use crate::lifecycle::adopt;
 use crate::lifecycle::behind::{prints, recognised};
-use crate::lifecycle::{exec, identity};
+use crate::lifecycle::{exec, identity, shared};
 use crate::process::{self, ProcessId, Table};
 use crate::provider::{Catalog, Provider, Recorded};
 use crate::record::{Liveness, PaneId, Record, RestoreMode, ServerEpoch, State};
@@ -30,7 +30,11 @@ impl Performer<'_> {
         let Some(record) = self.record.clone() else {
             return Box::new(Ready::nothing("its record is gone"));
         };
-        let (argv, session_id) = self.argv(&record, mode);
+        let (mut argv, session_id) = self.argv(&record, mode);
+        let elsewhere = match (mode, &mut argv) {
+            (RestoreMode::Resume, Ok(words)) => elsewhere(&record, words),
+            (RestoreMode::Resume | RestoreMode::Repick, _) => None,
+        };
         let folder = exec::folder_of(&record);
         let (conversation, filed) = match mode {
             RestoreMode::Resume => conversation(&self.world.catalog, &record),
@@ -48,6 +52,7 @@ impl Performer<'_> {
             filed,
             twin: self.twin(&record),
             survivors: Vec::new(),
+            elsewhere,
             unknown: None,
         };
         self.survivors(&record, &mut ready).await;
@@ -170,9 +175,29 @@ impl Ready {
             filed: None,
             twin: None,
             survivors: Vec::new(),
+            elsewhere: None,
             unknown: Some(why.to_owned()),
         }
     }
+}
+
+/// What the shared server of Codex has open only that server can go on with: then the agent is started on it, as it was.
+/// The server, where the arguments that are kept ask for another one.
+fn elsewhere(record: &Record, words: &mut Vec<String>) -> Option<ProcessId> {
+    if record.agent_kind != shared::KIND {
+        return None;
+    }
+    let mut environment = record.ait.env.clone().unwrap_or_default();
+    if let Ok(home) = std::env::var("HOME") {
+        environment.entry("HOME".to_owned()).or_insert(home);
+    }
+    let server = shared::holder(&shared::home(&environment)?, &record.codeagent_session_id)?;
+    let kept: Vec<String> = words.iter().filter(|word| *word != shared::OWN).cloned().collect();
+    if shared::has_own_server(&kept) {
+        return Some(server);
+    }
+    *words = kept;
+    None
 }
 
 /// The environment the provider's files are looked for with.

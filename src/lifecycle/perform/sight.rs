@@ -3,17 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::Performer;
-use super::family::shared_daemon_runs;
 use crate::coordinator::{Composer, Mood, Sight};
-use crate::lifecycle::identity;
-use crate::process;
+use crate::lifecycle::{identity, shared};
+use crate::process::{self, Table};
 use crate::provider;
 use crate::record::Record;
 use crate::store::turns;
 use crate::turn::{Moment, State};
-
-/// Arguments with which Codex has a server of its own.
-const OWN_SERVER: [&[u8]; 3] = [b"--no-daemon", b"-c", b"--dangerously-bypass-hook-trust"];
 
 impl Performer<'_> {
     /// Every source is asked; of what the agent is at, the one that knows best is believed, and what any of them sees behind
@@ -113,12 +109,11 @@ fn from_screen(shown: provider::Sight) -> Sight {
     Sight { mood, composer, background: shown.background, source: "screen".to_owned(), ..Sight::unknown() }
 }
 
-/// Whether a Codex has its turns run by the daemon that others share.
+/// Whether a Codex has its turns run by the server that others share.
 fn shares_server(record: &Record) -> bool {
-    if record.agent_kind != "codex" {
-        return false;
-    }
-    let argv = record.agent_process().and_then(|agent| process::facts(agent.pid)).map(|facts| facts.argv);
-    let own = argv.is_some_and(|argv| argv.iter().any(|word| OWN_SERVER.contains(&word.as_slice())));
-    !own && shared_daemon_runs()
+    let agent = record.agent_process().filter(|_| record.agent_kind == shared::KIND);
+    let Some(facts) = agent.and_then(|agent| process::facts(agent.pid)) else { return false };
+    let Some(home) = shared::home_of(facts.id.pid) else { return false };
+    let table = Table::read().unwrap_or_default();
+    !shared::has_own_server(&facts.argv) && !shared::servers(&home, &table).is_empty()
 }

@@ -255,7 +255,9 @@ fn rollout_of(pid: u32) -> Option<String> {
     let own = fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten();
     let mut open = own.filter_map(|entry| fs::read_link(entry.path()).ok());
     let rollout = open.find_map(|path| id_of_rollout(&path));
-    rollout.or_else(|| proc::children(pid).into_iter().find_map(|child| rollout_of(child.pid)))
+    // the daemon is a child of whoever started it, and what it has open is everybody's
+    let own = |child: &Process| !proc::command(child.pid).contains("app-server");
+    rollout.or_else(|| proc::children(pid).into_iter().filter(own).find_map(|child| rollout_of(child.pid)))
 }
 
 fn id_of_rollout(path: &Path) -> Option<String> {
