@@ -73,6 +73,7 @@ impl Sim {
             filed: None,
             twin: None,
             survivors: Vec::new(),
+            elsewhere: None,
             unknown: None,
         };
         let Some(record) = record else { return ready };
