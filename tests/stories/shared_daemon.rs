@@ -5,7 +5,7 @@ use std::fs;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::hook::{log, turn};
+use crate::hook::log;
 use crate::support::{DEADLINE, Fake, Home, Tmux, proc, wait_until};
 
 #[test]
@@ -55,13 +55,18 @@ fn recorded(home: &Home, agent: &Fake) -> Value {
     })
 }
 
-/// The turn that was told of a record; it is forgotten, so that the next one is another.
+/// How many ends of a turn were told of a record.
+fn ends(home: &Home, id: &str) -> usize {
+    let journal = home.home().join(format!(".local/state/ait/sessions/{id}/activity.journal.jsonl"));
+    fs::read_to_string(journal).unwrap_or_default().matches("\"Stop\"").count()
+}
+
+/// Waits until so many ends of a turn were told of a record.
 #[track_caller]
-fn told(home: &Home, id: &str, event: &str) {
-    wait_until(&format!("{event} to be told of {id}"), DEADLINE, || {
-        (turn(home, id)["event"] == event).then_some(())
+fn told(home: &Home, id: &str, count: usize) {
+    wait_until(&format!("end {count} to be told of {id}"), DEADLINE, || {
+        (ends(home, id) == count).then_some(())
     });
-    fs::remove_file(home.home().join(format!(".local/state/ait/sessions/{id}/turn.json"))).unwrap();
 }
 
 #[test]
@@ -82,8 +87,8 @@ fn what_the_daemon_tells_is_told_of_the_agent_whose_turn_it_is() {
     let one = recorded(&home, &first);
     assert_eq!(one["codeagent_session_id"], first.conversation().as_str(), "{one:#}");
     let [one, two] = [&one, &two].map(|record| record["id"].as_str().unwrap().to_owned());
-    told(&home, &one, "Stop");
-    told(&home, &two, "Stop");
+    told(&home, &one, 1);
+    told(&home, &two, 1);
     // two in one folder: the one whose conversation is known is still known by it, the other is nobody's
     let third = Fake::window(&tmux, "main", "three", &beta, "codex", &[]).up(&tmux);
     third.say(&tmux, "whose am I");
@@ -92,16 +97,16 @@ fn what_the_daemon_tells_is_told_of_the_agent_whose_turn_it_is() {
     });
     second.say(&tmux, "again");
     second.screen_until(&tmux, "the answer", |screen| screen.contains("turn 2, 1 earlier: again"));
-    told(&home, &two, "Stop");
+    told(&home, &two, 2);
     // the daemon outlives its parent, and is in no pane then
     let daemon = home.codex_daemon().expect("the daemon runs");
     first.leave(&tmux);
     second.say(&tmux, "once more");
     second.screen_until(&tmux, "the answer", |screen| screen.contains("turn 3, 2 earlier: once more"));
-    told(&home, &two, "Stop");
+    told(&home, &two, 3);
     let known: Vec<Value> = home.records().into_iter().map(|record| record["pane_id"].clone()).collect();
     assert!(!known.contains(&json!(third.pane.id)), "{known:?}");
-    assert_eq!(turn(&home, &one), Value::Null, "nothing of the others was told of the first");
+    assert_eq!(ends(&home, &one), 1, "nothing of the others was told of the first");
     daemon.signal(Signal::TERM);
     assert!(daemon.dies(DEADLINE));
 }
@@ -129,7 +134,7 @@ fn one_that_was_frozen_goes_on_where_the_daemon_has_its_conversation_open() {
     let [one_id, two_id] = [&one, &two].map(|record| record["id"].as_str().unwrap().to_owned());
     let [one, two] = [&one, &two].map(|record| record["codeagent_session_id"].as_str().unwrap().to_owned());
     for id in [&one_id, &two_id] {
-        wait_until("its turn to be over", DEADLINE, || (turn(&home, id)["event"] == "Stop").then_some(()));
+        told(&home, id, 1);
         // the stand-in draws its prompt line where no Codex would
         home.ait(["freeze", id, "--force"]).ok();
     }
@@ -137,10 +142,9 @@ fn one_that_was_frozen_goes_on_where_the_daemon_has_its_conversation_open() {
     assert!(ran.text().contains("unverified"), "no proof of its own: {ran}");
     assert_eq!(words_of(&tmux, &first), format!("codex resume {one}"));
     first.ready(&tmux);
-    fs::remove_file(home.home().join(format!(".local/state/ait/sessions/{one_id}/turn.json"))).unwrap();
     first.say(&tmux, "back again");
     first.screen_until(&tmux, "the answer", |screen| screen.contains("turn 2, 1 earlier: back again"));
-    told(&home, &one_id, "Stop");
+    told(&home, &one_id, 2);
     assert!(daemon.alive());
     // without the daemon it has a server of its own
     daemon.signal(Signal::TERM);
