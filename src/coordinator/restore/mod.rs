@@ -192,6 +192,10 @@ impl Restore {
 
     fn filed(&mut self, held: Held, ready: &Ready, applied: &Applied) {
         match applied {
+            Applied::Done(_) if self.stop => {
+                let back = Back::Stays(held.record.location.clone());
+                self.undo(held, back, stopped());
+            }
             Applied::Done(_) => self.launch(held, ready),
             Applied::Refused(_) | Applied::Failed(_) => {
                 let back = Back::Stays(held.record.location.clone());
@@ -737,3 +741,6 @@ impl Coordinator for Restore {
         self.due
     }
 }
+
+#[cfg(test)]
+mod tests;
