@@ -9,6 +9,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::turn::View;
+
 /// The version of these words; a client and a supervisor that differ say so and carry on where they can.
 pub const VERSION: u32 = 1;
 
@@ -32,6 +34,8 @@ pub struct Hello {
 pub enum Request {
     /// One [`StatusReport`].
     Status,
+    /// What each live agent is at: a [`TurnStatus`] each.
+    Turns,
     /// A [`Response::Changed`] now and at every change from now on.
     Watch,
     /// End cleanly: take back what was set on the servers, leave every agent alone.
@@ -39,11 +43,16 @@ pub enum Request {
 }
 
 /// What the supervisor answers.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub enum Response {
     /// The answer to [`Request::Status`].
     Status(Box<StatusReport>),
+    /// The answer to [`Request::Turns`].
+    Turns {
+        /// One each.
+        turns: Vec<TurnStatus>,
+    },
     /// Something a report shows has changed.
     Changed,
     /// The request is carried out.
@@ -67,6 +76,20 @@ pub struct StatusReport {
     /// The latest happenings, oldest first, at most [`RECENT`].
     pub recent: Vec<Happening>,
 }
+
+/// What one live agent is at.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TurnStatus {
+    /// The record, by id.
+    pub record: String,
+    /// The provider's short name.
+    pub provider: String,
+    /// Its state, who says so, since when, and why. Of more than [`EXPLAINED`] agents the evidence is left out.
+    pub turn: View,
+}
+
+/// Of how many agents the evidence is told at once.
+pub const EXPLAINED: usize = 1500;
 
 /// How many happenings a report keeps.
 pub const RECENT: usize = 32;

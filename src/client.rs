@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::api::{Hello, MAX_LINE, Request, Response, StatusReport, VERSION};
+use crate::api::{Hello, MAX_LINE, Request, Response, StatusReport, TurnStatus, VERSION};
 use crate::process::{self, Delivery, ProcessError, Signal};
 use crate::store::{Files, Seen, StoreError, Supervising, SupervisorLock};
 
@@ -109,6 +109,17 @@ impl Client {
         }
     }
 
+    /// What each live agent is at now.
+    ///
+    /// # Errors
+    /// No answer in time, or another one.
+    pub fn turns(&mut self) -> Result<Vec<TurnStatus>, ClientError> {
+        match self.ask(Request::Turns)? {
+            Response::Turns { turns } => Ok(turns),
+            other => Err(self.odd(&other)),
+        }
+    }
+
     /// Asks the supervisor to end cleanly. It has ended when its process has.
     ///
     /// # Errors
@@ -142,7 +153,7 @@ impl Client {
 
     fn odd(&self, response: &Response) -> ClientError {
         let why = match response {
-            Response::Status(_) => "a report that was not asked for",
+            Response::Status(_) | Response::Turns { .. } => "a report that was not asked for",
             Response::Changed => "a change that was not asked for",
             Response::Done => "no report",
             Response::Refused { .. } => "a refusal",

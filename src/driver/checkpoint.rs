@@ -13,7 +13,6 @@ use crate::store::turns;
 use crate::supervisor::Input;
 use crate::tmux::guarded::{Epoch, Guard, PaneOption, capture};
 use crate::tmux::{OneShot, Unanswered};
-use crate::turn::State;
 
 /// Lines of history a checkpoint holds above the screen.
 const LINES: u32 = 2000;
@@ -29,7 +28,17 @@ impl Driver {
             if let Err(error) = self.watcher.keep(&self.sessions, &wanted) {
                 tracing::warn!(%error, "turns are not heard of");
             }
-            self.turns = wanted;
+            let known = std::mem::replace(&mut self.turns, wanted);
+            // what was told before anybody listened
+            let new: Vec<RecordId> = self
+                .supervisor
+                .live()
+                .filter(|id| {
+                    let folder = turns::folder(&self.paths, *id);
+                    self.turns.contains(&folder) && !known.contains(&folder)
+                })
+                .collect();
+            new.into_iter().for_each(|record| self.hear_turn(record));
         }
     }
 
@@ -44,12 +53,13 @@ impl Driver {
             Some(name) if name == "activity.json" => {}
             Some(_) => return,
         }
+        self.hear_turn(record);
+    }
+
+    /// Tells what is written of a record's turn.
+    fn hear_turn(&mut self, record: RecordId) {
         if let Ok(Some(turns)) = turns::read(&self.paths, record) {
-            let at_rest = match turns.phase {
-                State::Waiting | State::NeedsInput => true,
-                State::Starting | State::Working | State::Unknown => false,
-            };
-            self.hear(Instant::now(), Input::Turned { record, at_rest });
+            self.hear(Instant::now(), Input::Turned { record, turns: Box::new(turns) });
         }
     }
 }

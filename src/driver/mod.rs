@@ -9,6 +9,7 @@ mod checkpoint;
 mod examine;
 mod link;
 mod recover;
+mod registry;
 mod scribe;
 mod spooled;
 mod talk;
@@ -29,11 +30,12 @@ use crate::process::{self, Opened, ProcessError};
 use crate::provider::Catalog;
 use crate::record::{ProcessId, RecordId, Stamp};
 use crate::store::{
-    Files, Paths, Store, StoreError, Supervising, SupervisorLock, System, Taken, make_private, spool,
+    Files, Paths, Store, StoreError, Supervising, SupervisorLock, System, Taken, make_private, spool, turns,
 };
 use crate::supervisor::recovery::Policies;
 use crate::supervisor::{Action, Answer, Input, LastStop, LinkEvent, LinkId, Now, Start, Supervisor};
 use crate::tmux::{OneShot, Probe, probe};
+use crate::turn::Moment;
 use crate::watch::{Touched, Watcher};
 use link::{Linked, Said, Word};
 use scribe::Job;
@@ -157,6 +159,7 @@ async fn supervise(options: Options, ready: impl FnOnce(&Supervising)) -> Result
         catalog: Arc::new(options.catalog),
         sessions: options.paths.state.join("sessions"),
         turns: BTreeSet::new(),
+        registries: BTreeMap::new(),
         paths: options.paths,
         files,
         folders: BTreeSet::new(),
@@ -208,6 +211,8 @@ struct Driver {
     sessions: PathBuf,
     /// Those of them that are watched.
     turns: BTreeSet<PathBuf>,
+    /// The folders in which providers list their processes, and who is listed there.
+    registries: BTreeMap<PathBuf, BTreeSet<RecordId>>,
     watcher: Watcher,
     inbox: mpsc::Sender<Input>,
     speaker: mpsc::Sender<Word>,
@@ -285,6 +290,11 @@ impl Driver {
                         self.hear(Instant::now(), Input::Check);
                         self.reports.push((Instant::now() + REPORT, answer));
                     }
+                    Wish::Turns(answer) => {
+                        let now = self.now(Instant::now());
+                        // one who no longer waits for it is no error
+                        let _ = answer.send(self.supervisor.turns(now));
+                    }
                     Wish::Stop => self.hear(Instant::now(), Input::Stop),
                 },
                 () = clock => self.hear(Instant::now(), Input::Tick),
@@ -323,6 +333,7 @@ impl Driver {
         self.act_all();
         if read {
             self.listen_for_turns();
+            self.listen_to_registries();
         }
     }
 
@@ -337,7 +348,10 @@ impl Driver {
     /// That moment, on a clock that runs through a suspend, so that a lease ages while the lid is closed.
     fn now(&mut self, at: Instant) -> Now {
         self.latest = self.latest.max(process::boot_age().saturating_sub(at.elapsed()));
-        Now { mono: self.latest, utc: unix_now() }
+        let moment = Moment::from(jiff::Timestamp::now());
+        let moment =
+            Moment::from_millis(moment.millis() - i64::try_from(at.elapsed().as_millis()).unwrap_or(0));
+        Now { mono: self.latest, utc: unix_now(), moment }
     }
 
     fn act_all(&mut self) {
@@ -382,6 +396,9 @@ impl Driver {
             Action::Checkpoint { socket, server, pane, record } => {
                 checkpoint::keep(self.jobs.clone(), socket, server, pane, record);
             }
+            Action::NoteTurn { record, runtime, provider, seen } => {
+                self.do_job(Job::Observe(turns::Whose { record, runtime, provider }, seen));
+            }
             Action::Recover { records } => self.recover(&records),
             Action::KeepSaid(said) => self.do_job(Job::KeepSaid(said)),
             Action::KeepPlan(plan) => self.do_job(Job::Plan(plan)),
@@ -403,7 +420,7 @@ impl Driver {
             return;
         }
         let checked = self.supervisor.is_checked();
-        let now = Now { mono: self.latest.max(process::boot_age()), utc: unix_now() };
+        let now = self.now(Instant::now());
         let (due, waiting): (Vec<_>, Vec<_>) = std::mem::take(&mut self.reports)
             .into_iter()
             .partition(|(due, _)| checked || *due <= Instant::now());
@@ -592,6 +609,11 @@ impl Driver {
                 self.spooled.notify_one();
             }
             Touched::Path(path) if path.starts_with(&self.sessions) => self.session_touched(&path),
+            Touched::Path(path)
+                if path.parent().is_some_and(|folder| self.registries.contains_key(folder)) =>
+            {
+                self.registry_touched(&path);
+            }
             Touched::Path(path) => {
                 let in_folder = path.parent().is_some_and(|folder| self.folders.contains(folder));
                 if in_folder && path.extension().is_none_or(|ending| ending != "lock") {
@@ -603,6 +625,7 @@ impl Driver {
             Touched::All => {
                 self.do_job(Job::Read);
                 self.spooled.notify_one();
+                self.look_at_registries();
                 let known: Vec<PathBuf> = self.supervisor.sockets().map(Path::to_owned).collect();
                 for socket in known {
                     let present = is_socket(&socket);

@@ -7,9 +7,10 @@ use tokio::sync::{mpsc, oneshot};
 use crate::lifecycle::identity;
 use crate::process;
 use crate::record::{RecordId, Step, Verb};
-use crate::store::{Archive, Origin, PATIENCE, Snapshot, Store, StoreError, System};
+use crate::store::{Archive, Origin, PATIENCE, Snapshot, Store, StoreError, System, turns};
 use crate::supervisor::word::Said;
 use crate::supervisor::{EndedEarlier, Input, StoreView, Ticket, Written};
+use crate::turn::Observation;
 use crate::world::plan::Plan;
 
 /// Jobs that may wait.
@@ -36,6 +37,8 @@ pub(super) enum Job {
     Said,
     /// Keep that.
     KeepSaid(Said),
+    /// Note what a source shows of an agent's turn.
+    Observe(turns::Whose, Box<Observation>),
     /// Keep what stands where on a server.
     Plan(Box<Plan>),
     /// Keep the screen of a live agent, if there is one, then say so.
@@ -99,6 +102,12 @@ fn perform(store: &Store, system: &System, job: Job, last: &mut Option<Arc<Snaps
         Job::KeepSaid(said) => {
             if let Err(error) = store.write_said(&said) {
                 tracing::warn!(%error, "what was said at attaches is not kept");
+            }
+            None
+        }
+        Job::Observe(whose, seen) => {
+            if let Err(error) = turns::observe(store.paths(), &whose, &seen) {
+                tracing::info!(record = %whose.record, %error, "what was seen of a turn is not noted");
             }
             None
         }

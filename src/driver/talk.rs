@@ -14,7 +14,7 @@ use tokio::net::unix::OwnedWriteHalf;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
-use crate::api::{self, Hello, Request, Response, StatusReport};
+use crate::api::{self, Hello, Request, Response, StatusReport, TurnStatus};
 
 /// Connections at once; one more waits in the kernel's queue.
 const CONNECTIONS: usize = 64;
@@ -27,6 +27,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(super) enum Wish {
     /// A report.
     Report(oneshot::Sender<StatusReport>),
+    /// What live agents are at.
+    Turns(oneshot::Sender<Vec<TurnStatus>>),
     /// The end.
     Stop,
 }
@@ -111,6 +113,14 @@ async fn converse(
                 let asked = wishes.send(Wish::Report(answer)).await.is_ok();
                 match report.await {
                     Ok(report) if asked => say(&mut write, &Response::Status(Box::new(report))).await?,
+                    Ok(_) | Err(_) => return Ok(()),
+                }
+            }
+            Ok(Request::Turns) => {
+                let (answer, turns) = oneshot::channel();
+                let asked = wishes.send(Wish::Turns(answer)).await.is_ok();
+                match turns.await {
+                    Ok(turns) if asked => say(&mut write, &Response::Turns { turns }).await?,
                     Ok(_) | Err(_) => return Ok(()),
                 }
             }

@@ -24,7 +24,7 @@ mod qwen;
 mod slug;
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
@@ -110,6 +110,12 @@ fn is_id(id: &str) -> bool {
 #[must_use]
 pub fn registry(process: &ProcessId, env: &Environment) -> Option<Registry> {
     claude::registry(&Disk::default(), process, env)
+}
+
+/// The folder of that list.
+#[must_use]
+pub fn registry_folder(env: &Environment) -> Option<PathBuf> {
+    claude::registry_folder(env)
 }
 
 /// The session id of the one Codex conversation that this process or a descendant has open. `None` when there is none, or

@@ -3,7 +3,7 @@
 //! (a conversation that was cleared for another). Never a guess: without an account there is no answer.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::history::{self, Environment, Located, Registry};
 use crate::process::{self, ProcessId};
@@ -13,16 +13,31 @@ use crate::record::{Liveness, Record, State, Upsert};
 /// What Claude Code's own list says of this agent: of the process itself, or, where that is a wrapper, of the nearest below.
 #[must_use]
 pub fn listed(process: &ProcessId, environment: &BTreeMap<String, String>) -> Option<Registry> {
-    let environment = Environment::recorded(environment);
-    let environment = match std::env::var_os("HOME") {
-        Some(home) => environment.with_home(Path::new(&home)),
-        None => environment,
-    };
+    let environment = surroundings(environment);
     history::registry(process, &environment).or_else(|| {
         // a family that cannot be seen has no say
         let below = process::descendants(process.pid).unwrap_or_default();
         below.iter().find_map(|process| history::registry(process, &environment))
     })
+}
+
+/// The folder in which the agent's provider lists its running processes, where it does.
+#[must_use]
+pub fn listing(record: &Record) -> Option<PathBuf> {
+    if Provider::named(&record.agent_kind)? != Provider::Claude {
+        return None;
+    }
+    let nothing = BTreeMap::new();
+    history::registry_folder(&surroundings(record.ait.env.as_ref().unwrap_or(&nothing)))
+}
+
+/// What is recorded of an agent's environment, and our own home.
+fn surroundings(environment: &BTreeMap<String, String>) -> Environment {
+    let environment = Environment::recorded(environment);
+    match std::env::var_os("HOME") {
+        Some(home) => environment.with_home(Path::new(&home)),
+        None => environment,
+    }
 }
 
 /// Where the record's conversation is on disk, for an agent that works in `cwd` with the environment `env`: by its provider's

@@ -18,6 +18,7 @@ pub mod signs;
 mod spec;
 mod store;
 mod table;
+mod titled;
 
 mod claude;
 mod codex;
@@ -40,6 +41,7 @@ pub use meaning::{Meaning, Source, Turn};
 pub use signs::{Composer, Dialog, Phase, Sight};
 pub use store::{Layout, Root, Store};
 pub use table::Provider;
+pub use titled::{Pane, Titled};
 
 /// What is known of a process: the path of its program, if it may be read, and its arguments.
 #[derive(Debug, Clone, Copy)]

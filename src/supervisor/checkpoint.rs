@@ -82,11 +82,9 @@ impl Supervisor {
         }
     }
 
-    /// A provider's hook told of a turn.
-    pub(super) fn turned(&mut self, now: Now, record: RecordId, at_rest: bool) {
-        if at_rest {
-            self.checkpoints.of.entry(record).or_default().rests(now.mono);
-        }
+    /// An agent came to rest: its turn ended, or it needs an answer.
+    pub(super) fn rests(&mut self, now: Now, record: RecordId) {
+        self.checkpoints.of.entry(record).or_default().rests(now.mono);
     }
 
     /// A capture is over, whatever came of it.
@@ -221,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_span_is_over_by_the_wall_clock() {
-        let now = Now { mono: SECOND * 7, utc: 3_001 };
+        let now = Now::at(SECOND * 7, 3_001);
         assert_eq!(over(now, 100), Some(SECOND * (7 + 30)));
         assert_eq!(over(now, 99), None, "long over");
         assert_eq!(over(now, 1000), None, "a clock that was set back");

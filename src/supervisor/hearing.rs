@@ -71,6 +71,11 @@ impl Supervisor {
                 self.news = true;
             }
             LinkEvent::Mark(Mark::Flow(windows)) => self.flowed(now, socket, &windows),
+            LinkEvent::Mark(Mark::Titles(titles)) => {
+                if let Some(up) = server.up_mut() {
+                    up.titles = titles.into_iter().collect();
+                }
+            }
             LinkEvent::Mark(mark) => {
                 if let Some(up) = server.up_mut() {
                     Self::marked(now, up, &mark);

@@ -10,6 +10,7 @@ use tmux_control::{PaneId, SessionId, WindowId};
 use super::recovery::{Book, Policies};
 use super::word::Said;
 use crate::record::{ProcessId, Record, RecordId, Records, Refused, Stamp, Verb};
+use crate::turn::{Moment, Observation, Turns};
 use crate::world::mark::Mark;
 use crate::world::plan::Plan;
 use crate::world::rows::{PaneRow, Snapshot};
@@ -21,6 +22,16 @@ pub struct Now {
     pub mono: Duration,
     /// Unix seconds, UTC.
     pub utc: i64,
+    /// The same to the millisecond: signals of one second are in order.
+    pub moment: Moment,
+}
+
+impl Now {
+    /// A moment at the begin of a second.
+    #[must_use]
+    pub fn at(mono: Duration, utc: i64) -> Self {
+        Self { mono, utc, moment: Moment::from_millis(utc.saturating_mul(1000)) }
+    }
 }
 
 /// What a supervisor is and was started with.
@@ -126,12 +137,19 @@ pub enum Input {
         /// Which pane.
         pane: PaneId,
     },
-    /// The provider's hook told of a turn.
+    /// What is written of an agent's turn: a hook told an event, or an observation of ours was noted.
     Turned {
         /// The record.
         record: RecordId,
-        /// Whether the agent waits: its turn ended, or it needs an answer. Else it works.
-        at_rest: bool,
+        /// What is known.
+        turns: Box<Turns>,
+    },
+    /// What a source outside tmux shows of an agent's turn now.
+    Observed {
+        /// The record.
+        record: RecordId,
+        /// What it shows.
+        seen: Box<Observation>,
     },
     /// What was tried of each loss before, as it is on disk.
     Book {
@@ -496,6 +514,17 @@ pub enum Action {
     },
     /// Keep up to when all was said at attaches.
     KeepSaid(Said),
+    /// Note what a source shows of an agent's turn.
+    NoteTurn {
+        /// The record.
+        record: RecordId,
+        /// The launch of its agent.
+        runtime: String,
+        /// Its provider.
+        provider: String,
+        /// What was seen.
+        seen: Box<Observation>,
+    },
     /// Keep what stands where on a server, for the case that it goes.
     KeepPlan(Box<Plan>),
     /// Read the ends of earlier boots from the archive.

@@ -28,6 +28,7 @@ mod report;
 mod server;
 mod settling;
 mod shutdown;
+mod turning;
 pub mod word;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -46,6 +47,7 @@ pub use input::{
 use judge::Dying;
 use recovery::Recovery;
 use server::{Closing, ClosingStep, Keeping, Left, Link, Server, Up};
+use turning::Turning;
 use word::Saying;
 
 /// A question without an answer for this long makes the server unknown.
@@ -99,6 +101,8 @@ pub struct Supervisor {
     recall: Recall,
     /// The screens of live agents, kept up to date.
     checkpoints: Checkpoints,
+    /// What live agents are at.
+    turning: Turning,
     /// What stands where, as it was last kept.
     plans: Plans,
     /// What is brought back by itself.
@@ -220,6 +224,7 @@ impl Supervisor {
             writing: Writing::Idle,
             recall: Recall::Wanted,
             checkpoints: Checkpoints::default(),
+            turning: Turning::default(),
             plans: Plans::default(),
             recovery: Recovery::default(),
             saying: Saying::default(),
@@ -323,7 +328,8 @@ impl Supervisor {
             }
             Input::Written { ticket, result } => self.written(now, ticket, result),
             Input::ScreenKept { socket, pane } => self.screen_kept(&socket, pane),
-            Input::Turned { record, at_rest } => self.turned(now, record, at_rest),
+            Input::Turned { record, turns } => self.turned(now, record, *turns),
+            Input::Observed { record, seen } => self.observed(now, record, *seen),
             Input::Book { book, ended } => self.book_read(now, book, ended),
             Input::Said(said) => self.said_read(said),
             Input::Checkpointed { record } => self.checkpointed(record),
@@ -423,6 +429,17 @@ impl Supervisor {
         self.records().filter(|record| record.state.name() == StateName::Live).map(|record| record.id)
     }
 
+    /// Every live record, whole.
+    pub fn live_records(&self) -> impl Iterator<Item = &Record> {
+        self.records().filter(|record| record.state.name() == StateName::Live)
+    }
+
+    /// A record as last read or written.
+    #[must_use]
+    pub fn record(&self, id: RecordId) -> Option<&Record> {
+        self.store.as_ref().and_then(|view| view.records.get(id)).map(|record| &**record)
+    }
+
     /// Works out everything that follows from what is known now.
     fn settle(&mut self, now: Now) {
         if let Some(until) = self.stopping {
@@ -444,6 +461,7 @@ impl Supervisor {
             self.write(now);
         }
         self.order(now);
+        self.read_titles(now);
         self.checkpoint(now);
         self.plan(now);
         self.recover(now);

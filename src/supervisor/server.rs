@@ -142,6 +142,8 @@ pub(super) struct Up {
     pub(super) expelled: BTreeSet<(StrangerKey, u32)>,
     /// When there was output in each window, in spans of [`crate::world::mark::FLOW_SPAN`].
     pub(super) flow: BTreeMap<WindowId, u64>,
+    /// How the titles of stamped panes begin, as last told.
+    pub(super) titles: BTreeMap<PaneId, BString>,
     /// A record named it since we attached.
     pub(super) named: bool,
     /// Since when no session is left but ours.
@@ -334,6 +336,7 @@ impl Up {
             greet: true,
             expelled: BTreeSet::new(),
             flow: BTreeMap::new(),
+            titles: BTreeMap::new(),
             named: false,
             empty: None,
         }

@@ -35,7 +35,7 @@ use super::queue::{Events, Shared};
 use super::stream::Stream;
 use super::{HOLD_SESSION, OneShot, Unanswered};
 use crate::process::{Liveness, ProcessId, identify, liveness, me};
-use crate::world::mark::{FLOW, FLOW_SPAN};
+use crate::world::mark::{FLOW, FLOW_SPAN, TITLES, TITLES_FORMAT};
 
 /// How long each step may take before the attempt is given up and its process ended.
 const STEP: Duration = Duration::from_secs(5);
@@ -174,6 +174,8 @@ impl Started {
         self.ask(socket, &Command::new("refresh-client").args(["-B", HEARTBEAT])).await?;
         let flow = format!("{FLOW}::#{{S:#{{W:#{{window_id}}:#{{e|/:#{{window_activity}},{FLOW_SPAN}}} }}}}");
         self.ask(socket, &Command::new("refresh-client").args(["-B", &flow])).await?;
+        let titles = format!("{TITLES}::{TITLES_FORMAT}");
+        self.ask(socket, &Command::new("refresh-client").args(["-B", &titles])).await?;
         let panes = self.ask(socket, &own_panes(who.session)).await?;
         let (hold, pid) =
             hold_pane(&panes).ok_or_else(|| AttachError::NotOurs { socket: socket.to_owned() })?;

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 use super::Moment;
 
 /// What an agent is at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
     /// It came up and has not been asked anything.
@@ -18,6 +18,7 @@ pub enum State {
     /// It asks for a permission or an answer.
     NeedsInput,
     /// Nobody says, nobody said lately, or those who say contradict each other.
+    #[default]
     Unknown,
 }
 

@@ -168,12 +168,6 @@ fn is_false(flag: &bool) -> bool {
     !*flag
 }
 
-impl Default for State {
-    fn default() -> Self {
-        Self::Unknown
-    }
-}
-
 impl Source {
     /// Whether it shows the whole agent as it is, so that a change in it ends what an event began.
     pub(super) fn is_whole(self) -> bool {

@@ -1,7 +1,7 @@
 //! What a notification means to a world: a dirty mark, or a new name. Owned and small, so that it can wait in a queue.
 
 use bstr::BString;
-use tmux_control::{Notification, SessionId, WindowId};
+use tmux_control::{Notification, PaneId, SessionId, WindowId};
 
 use super::rows::NAME_LIMIT;
 
@@ -10,6 +10,13 @@ use super::rows::NAME_LIMIT;
 pub const FLOW: &str = "flow";
 /// The span of time in it, in seconds.
 pub const FLOW_SPAN: u64 = 30;
+/// The name of the subscription that tells the titles of stamped panes: their beginnings, where providers put their marks.
+/// Its value is the whole of them, once a second at most and only when one changed.
+pub const TITLES: &str = "titles";
+/// What it subscribes to: for each stamped pane its id and its title, parted by tabs, which no cut text holds.
+pub const TITLES_FORMAT: &str = "#{S:#{W:#{P:#{?@aitask_record,#{pane_id}\t#{=24:pane_title}\t,}}}}";
+/// Panes that are read of one value.
+const TITLED_PANES: usize = 4096;
 /// Windows that are read of one value.
 const FLOW_WINDOWS: usize = 4096;
 
@@ -51,6 +58,8 @@ pub enum Mark {
     Heartbeat,
     /// `%subscription-changed` of [`FLOW`]: in which span of time each window last had output.
     Flow(Vec<(WindowId, u64)>),
+    /// `%subscription-changed` of [`TITLES`]: how the title of each stamped pane begins.
+    Titles(Vec<(PaneId, BString)>),
     /// `%exit`: a hint that the end is near; end of stream is the end.
     Exit {
         /// The reason, empty when there is none.
@@ -94,6 +103,9 @@ impl Mark {
             Notification::SubscriptionChanged { name, value, .. } if name == FLOW.as_bytes() => {
                 Some(Mark::Flow(flow(value)))
             }
+            Notification::SubscriptionChanged { name, value, .. } if name == TITLES.as_bytes() => {
+                Some(Mark::Titles(titles(value)))
+            }
             Notification::SubscriptionChanged { .. } => Some(Mark::Heartbeat),
             Notification::Exit { reason } => Some(Mark::Exit { reason: reason.unwrap_or_default().into() }),
             Notification::Output { .. }
@@ -117,6 +129,19 @@ fn flow(value: &[u8]) -> Vec<(WindowId, u64)> {
         Some((WindowId(window.parse().ok()?), span.parse().ok()?))
     };
     value.split(|byte| *byte == b' ').filter_map(one).take(FLOW_WINDOWS).collect()
+}
+
+/// Reads `%5<TAB>title<TAB>%6<TAB>title<TAB>`; what does not fit is left out.
+fn titles(value: &[u8]) -> Vec<(PaneId, BString)> {
+    let mut fields = value.split(|byte| *byte == b'\t');
+    let mut titles = Vec::new();
+    while let (Some(pane), Some(title)) = (fields.next(), fields.next()) {
+        let id = std::str::from_utf8(pane).ok().and_then(|text| text.strip_prefix('%')?.parse().ok());
+        if let Some(id) = id.filter(|_| titles.len() < TITLED_PANES) {
+            titles.push((PaneId(id), title.into()));
+        }
+    }
+    titles
 }
 
 #[cfg(test)]
@@ -155,6 +180,15 @@ mod tests {
         let told = mark(b"%subscription-changed flow $0 - - - : @0:359 @12:360 x @: ");
         assert_eq!(told, Some(Mark::Flow(vec![(WindowId(0), 359), (WindowId(12), 360)])));
         assert_eq!(mark(b"%subscription-changed hb $0 - - - : %0=0,12 "), Some(Mark::Heartbeat));
+    }
+
+    #[test]
+    fn titles_are_told_by_pane() {
+        let told =
+            mark("%subscription-changed titles $0 - - - : %1\t⠋ Mock | x\t%12\t\t%13\ta : b\t".as_bytes());
+        let title = |pane, text: &str| (PaneId(pane), BString::from(text));
+        assert_eq!(told, Some(Mark::Titles(vec![title(1, "⠋ Mock | x"), title(12, ""), title(13, "a : b")])));
+        assert_eq!(mark(b"%subscription-changed titles $0 - - - : "), Some(Mark::Titles(Vec::new())));
     }
 
     #[test]

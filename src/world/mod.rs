@@ -154,7 +154,7 @@ impl World {
                 None => Marked::ReadAgain,
             },
             Mark::Layout | Mark::Sessions | Mark::Moved { .. } | Mark::Heartbeat => Marked::ReadAgain,
-            Mark::Client { .. } | Mark::Flow(_) | Mark::Exit { .. } => Marked::Current,
+            Mark::Client { .. } | Mark::Flow(_) | Mark::Titles(_) | Mark::Exit { .. } => Marked::Current,
         }
     }
 

@@ -89,7 +89,7 @@ fn snapshot(records: usize) -> Snapshot {
 
 /// A supervisor that has come to rest with everything known.
 fn settled(records: usize) -> (Supervisor, Now) {
-    let now = Now { mono: Duration::from_secs(100), utc: 1_700_000_000 };
+    let now = Now::at(Duration::from_secs(100), 1_700_000_000);
     let mut supervisor = Supervisor::new(Start {
         boot_id: "b".into(),
         boot_began: 0,

@@ -142,7 +142,7 @@ impl Sim {
     }
 
     pub(crate) fn feed(&mut self, life: u32, input: Input) {
-        let now = Now { mono: Duration::from_micros(self.now), utc: self.utc() };
+        let now = Now::at(Duration::from_micros(self.now), self.utc());
         if self.trace.is_some() && !matches!(input, Input::Tick) {
             let text = brief(&input);
             self.note(|| format!("  <- {text}"));

@@ -554,7 +554,7 @@ impl Sim {
 
     /// A tick is only the time.
     pub(crate) fn check_tick(&mut self) {
-        let now = ait::supervisor::Now { mono: std::time::Duration::from_micros(self.now), utc: self.utc() };
+        let now = ait::supervisor::Now::at(std::time::Duration::from_micros(self.now), self.utc());
         let Some(host) = &mut self.host else { return };
         host.machine.handle(now, Input::Tick);
         let action = host.machine.next_action();

@@ -49,6 +49,7 @@ mod suite;
 mod support;
 mod tmux;
 mod together;
+mod turns;
 mod typed;
 mod unknown;
 mod untouched;

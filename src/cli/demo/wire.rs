@@ -42,7 +42,10 @@ impl Wire {
         self.ask.say(Request::Status).await?;
         match self.ask.hear().await? {
             Response::Status(report) => Ok(*report),
-            other @ (Response::Changed | Response::Done | Response::Refused { .. }) => {
+            other @ (Response::Turns { .. }
+            | Response::Changed
+            | Response::Done
+            | Response::Refused { .. }) => {
                 Err(Wrong::Api(format!("asked for its status, it said {other:?}")))
             }
         }
@@ -52,9 +55,10 @@ impl Wire {
     pub(super) async fn changed(&mut self) -> Result<(), Wrong> {
         match self.watch.hear().await? {
             Response::Changed => Ok(()),
-            other @ (Response::Status(_) | Response::Done | Response::Refused { .. }) => {
-                Err(Wrong::Api(format!("watched, it said {other:?}")))
-            }
+            other @ (Response::Status(_)
+            | Response::Turns { .. }
+            | Response::Done
+            | Response::Refused { .. }) => Err(Wrong::Api(format!("watched, it said {other:?}"))),
         }
     }
 }

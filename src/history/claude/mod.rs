@@ -19,8 +19,8 @@ use super::slug;
 use super::{Conversation, Doubt, Located, Miss};
 use crate::provider::Provider;
 
-pub(super) use registry::registry;
 pub use registry::{Registry, Status};
+pub(super) use registry::{registry, registry_folder};
 
 /// Names a sibling folder list is read for, at most.
 const ALIASES: usize = 64;

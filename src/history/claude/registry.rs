@@ -3,7 +3,7 @@
 //! A crash leaves a file behind and a pid is handed out again, so a file counts only for a process that still is the one
 //! that wrote it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -68,9 +68,14 @@ impl Registry {
     }
 }
 
+/// The folder of the entries.
+pub(in crate::history) fn registry_folder(env: &Environment) -> Option<PathBuf> {
+    Some(config(env).ok()?.join("sessions"))
+}
+
 /// The entry of a process, if it is alive and the entry is its own.
 pub(in crate::history) fn registry(disk: &Disk, process: &ProcessId, env: &Environment) -> Option<Registry> {
-    let shelf = disk.shelf(&config(env).ok()?.join("sessions")).ok()??;
+    let shelf = disk.shelf(&registry_folder(env)?).ok()??;
     let bytes = shelf.open(Path::new(&format!("{}.json", process.pid))).ok()??.whole().ok()?;
     let entry: Value = serde_json::from_slice(&bytes).ok()?;
     let text = |name: &str| entry.get(name).and_then(Value::as_str);

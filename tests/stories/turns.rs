@@ -1,0 +1,130 @@
+//! What agents are at, as the supervisor tells it: from their hooks, their provider's list and their titles.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+
+use serde_json::{Value, json};
+
+use crate::support::{Agent, DEADLINE, Fake, Home, Supervisor, Tmux, wait_until};
+
+/// What the supervisor says each live agent is at.
+fn turns(home: &Home) -> Vec<Value> {
+    let lock: Value = serde_json::from_slice(&fs::read(home.supervisor_lock()).unwrap()).unwrap();
+    let stream = UnixStream::connect(lock["socket"].as_str().unwrap()).unwrap();
+    stream.set_read_timeout(Some(DEADLINE)).unwrap();
+    let mut lines = BufReader::new(stream);
+    let mut line = String::new();
+    lines.read_line(&mut line).unwrap();
+    lines.get_mut().write_all(b"{\"op\":\"turns\"}\n").unwrap();
+    line.clear();
+    lines.read_line(&mut line).unwrap();
+    let told: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(told["is"], "turns", "{told}");
+    told["turns"].as_array().unwrap().clone()
+}
+
+/// What one is at.
+fn turn(home: &Home, id: &str) -> Value {
+    let all = turns(home);
+    all.iter().find(|one| one["record"] == id).map(|one| one["turn"].clone()).unwrap_or_default()
+}
+
+/// Waits until an agent is at this, by the word of one of `sources`.
+#[track_caller]
+fn until(home: &Home, id: &str, state: &str, sources: &[&str]) -> Value {
+    let mut last = Value::Null;
+    let told = wait_until(&format!("{id} to be {state} by {sources:?}"), DEADLINE, || {
+        last = turn(home, id);
+        let by = last["source"].as_str().unwrap_or("-");
+        (last["state"] == state && sources.contains(&by)).then(|| last.clone())
+    });
+    assert!(told["why"].is_array(), "{told}");
+    told
+}
+
+#[test]
+fn an_interrupt_and_a_denial_are_told_by_the_providers_list() {
+    let home = Home::new();
+    let tmux = Tmux::start(&home);
+    home.hooked("claude");
+    let supervisor = Supervisor::start(&home, &[&tmux]);
+    let agent = Fake::claude(&tmux, "main", "cart", &home.project("alpha"));
+    let id = agent.adopt(&tmux);
+    supervisor.watching(&tmux, 1);
+    until(&home, &id, "waiting", &["registry", "hook"]);
+    agent.say(&tmux, "long [[ms=1000000]]");
+    let told = until(&home, &id, "working", &["hook"]);
+    assert_eq!(told["confidence"], "observed");
+    assert!(told["current"]["started_at"].is_string(), "{told}");
+    agent.screen_until(&tmux, "the turn", |screen| screen.contains("esc to interrupt"));
+    tmux.ok(["send-keys", "-t", &agent.pane.id, "Escape"]);
+    let told = until(&home, &id, "waiting", &["registry"]);
+    let hook = told["why"].as_array().unwrap().iter().find(|one| one["source"] == "hook").unwrap();
+    assert_eq!((&hook["says"], &hook["verdict"]["is"]), (&json!("working"), &json!("corrected")), "{told:#}");
+    agent.ready(&tmux);
+    agent.say(&tmux, "ask me [[ask]]");
+    let told = until(&home, &id, "needs_input", &["hook"]);
+    assert_eq!((&told["attention"]["kind"], &told["pending"]), (&json!("approval"), &json!(1)), "{told:#}");
+    tmux.ok(["send-keys", "-t", &agent.pane.id, "Enter"]);
+    until(&home, &id, "waiting", &["hook", "registry"]);
+    // another supervisor knows it from what is written and from what it sees
+    drop(supervisor);
+    let supervisor = Supervisor::start(&home, &[&tmux]);
+    supervisor.watching(&tmux, 1);
+    until(&home, &id, "waiting", &["hook", "registry"]);
+    let folder = home.home().join(".local/state/ait/sessions").join(&id);
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let text = fs::read(&path).unwrap();
+        let text = String::from_utf8_lossy(&text);
+        for secret in ["ask me", "long", "alpha", agent.conversation().as_str()] {
+            assert!(!text.contains(secret), "{}: {text}", path.display());
+        }
+    }
+}
+
+#[test]
+fn an_agent_without_hooks_is_told_by_its_title() {
+    let home = Home::new();
+    let tmux = Tmux::start(&home);
+    let supervisor = Supervisor::start(&home, &[&tmux]);
+    let root = home.project("alpha");
+    let agent = Fake::window(&tmux, "main", "one", &root, "codex", &["--no-daemon"]).up(&tmux);
+    let id = agent.adopt(&tmux);
+    supervisor.watching(&tmux, 1);
+    assert_eq!(turn(&home, &id)["state"], "unknown", "a title without a mark says nothing yet");
+    agent.say(&tmux, "long [[ms=1000000]]");
+    until(&home, &id, "working", &["title"]);
+    tmux.ok(["send-keys", "-t", &agent.pane.id, "Escape"]);
+    let told = until(&home, &id, "waiting", &["title"]);
+    // it is known with its age after a restart
+    drop(supervisor);
+    let supervisor = Supervisor::start(&home, &[&tmux]);
+    supervisor.watching(&tmux, 1);
+    let again = until(&home, &id, "waiting", &["title"]);
+    assert_eq!(again["since"], told["since"]);
+    agent.say(&tmux, "ask me [[ask]]");
+    until(&home, &id, "needs_input", &["title"]);
+}
+
+#[test]
+fn what_nobody_tells_is_unknown() {
+    let home = Home::new();
+    let tmux = Tmux::start(&home);
+    let supervisor = Supervisor::start(&home, &[&tmux]);
+    let agent = Agent::start(&tmux, "main", "one");
+    supervisor.knows(&tmux, &[&agent]);
+    let unknown = |told: &Value| {
+        assert_eq!((&told["state"], &told["source"]), (&json!("unknown"), &Value::Null), "{told}");
+    };
+    unknown(&turn(&home, &agent.id));
+    // a shell's marks, as if the agent were its command, and a title that looks like another provider's
+    tmux.ok(["send-keys", "-t", &agent.pane.id, "-l", "print \u{1b}]133;A\u{7}\u{1b}]133;C\u{7}marked"]);
+    tmux.ok(["send-keys", "-t", &agent.pane.id, "Enter"]);
+    wait_until("the marks", DEADLINE, || {
+        tmux.run(["capture-pane", "-p", "-t", &agent.pane.id]).text().contains("marked").then_some(())
+    });
+    unknown(&turn(&home, &agent.id));
+    assert_eq!(turns(&home).len(), 1);
+}
