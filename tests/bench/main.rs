@@ -1,7 +1,7 @@
 //! The benches: what the product costs, each figure beside a floor measured in the same run. Goals are printed, not
 //! asserted.
 //!
-//! `cargo bench --bench bench` runs all; `-- store`, `-- hook` or `-- latency` one part. The parser's benches are in `parser/benches`.
+//! `cargo bench --bench bench` runs all; `-- store`, `-- hook`, `-- recovered` or `-- latency` one part. The parser's benches are in `parser/benches`.
 
 #![cfg(target_os = "linux")]
 #![allow(
@@ -14,6 +14,7 @@
 mod figures;
 mod hook;
 mod latency;
+mod recovered;
 mod signs;
 mod store;
 #[path = "../stories/support/mod.rs"]
@@ -29,7 +30,11 @@ fn main() {
     if runs("hook") {
         hook::run();
     }
-    if named.is_empty() || named.iter().any(|name| !name.contains("latency") && !name.contains("hook")) {
+    if runs("recovered") {
+        recovered::run();
+    }
+    let alone = ["latency", "hook", "recovered"];
+    if named.is_empty() || named.iter().any(|name| !alone.iter().any(|part| name.contains(part))) {
         let mut criterion = criterion::Criterion::default().configure_from_args();
         turn::benches(&mut criterion);
         signs::benches(&mut criterion);
