@@ -240,8 +240,12 @@ impl Sim {
                 self.at(at, Event::Recall { life, since });
             }
             Action::RemakeSocket(process) => self.remake_socket(&process),
-            // the simulation has no conversations: every recovery ends at once, having found none
-            Action::Recover { .. } | Action::KeepPlan(_) | Action::KeepSaid(_) | Action::Publish => {}
+            // the simulation has no conversations: every recovery ends at once, having found none, and no turn is seen
+            Action::Recover { .. }
+            | Action::KeepPlan(_)
+            | Action::KeepSaid(_)
+            | Action::NoteTurn { .. }
+            | Action::Publish => {}
             Action::Ended => self.ended(),
         }
     }
