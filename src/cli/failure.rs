@@ -101,6 +101,16 @@ impl Failure {
         Self::new(exit, message)
     }
 
+    /// The exit code.
+    pub(super) fn exit(&self) -> Exit {
+        self.exit
+    }
+
+    /// What happened, in one line.
+    pub(super) fn message(&self) -> &str {
+        &self.message
+    }
+
     /// Prints the message and the hint to standard error and gives the exit code.
     pub(super) fn report(&self) -> Exit {
         if !self.quiet {

@@ -10,6 +10,7 @@
 
 mod adopt;
 mod ask;
+mod completions;
 mod coordinate;
 mod demo;
 mod demo_agent;
@@ -22,12 +23,14 @@ mod freeze;
 mod frozenagent;
 mod hold;
 mod hook;
+mod man;
 mod print;
 mod program;
 mod progress;
 mod record;
 mod recover;
 mod restore;
+mod session;
 mod settings;
 mod setup;
 mod sockets;
@@ -77,6 +80,9 @@ enum Command {
     Restore(restore::Args),
     Recover(recover::Args),
     Drop(drop::Args),
+    List(session::list::Args),
+    Show(session::show::Args),
+    Command(session::command::Args),
     Discover(discover::Args),
     Frozenagent(frozenagent::Args),
     /// Show the main job on a private tmux server; leaves nothing behind
@@ -84,6 +90,8 @@ enum Command {
     /// A stand-in agent for `ait demo` and the tests
     #[command(hide = true)]
     DemoAgent(demo_agent::Args),
+    Completions(completions::Args),
+    Man(man::Args),
     /// One verb on the record store; exit codes: 0 ok, 2 usage, 3 lock busy, 4 corrupt store or no such record,
     /// 5 refused, 6 nonce mismatch, 7 session mismatch, 8 lease held
     Record(record::Args),
@@ -116,6 +124,11 @@ impl Command {
             Self::Restore(args) => restore::run(args),
             Self::Recover(args) => recover::run(args),
             Self::Drop(args) => drop::run(args),
+            Self::List(args) => session::list::run(args),
+            Self::Show(args) => session::show::run(args),
+            Self::Command(args) => session::command::run(args),
+            Self::Completions(args) => completions::run(args),
+            Self::Man(args) => man::run(args),
             Self::Coordinate(args) => coordinate::run(args),
             Self::Discover(args) => discover::run(args),
             Self::Frozenagent(args) => frozenagent::run(args),
@@ -165,8 +178,13 @@ pub fn main() -> ExitCode {
 
 /// Runs what waits for tmux, sockets and processes to its end.
 fn block_on(work: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
+    block_on_any(work)?
+}
+
+/// The same for work that gives something else.
+fn block_on_any<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(work)
+    Ok(runtime.block_on(work))
 }
 
 /// What `tmux -V` prints. The binary is asked, no server.
@@ -185,6 +203,9 @@ async fn tmux_says(binary: &Path) -> Result<Vec<u8>, Failure> {
 
 /// Prints what clap has to say: help and version to standard output, everything else to standard error.
 fn refuse(wrong: &clap::Error, arguments: &[OsString]) -> Exit {
+    if let Some(said) = session::envelope::unparsed(wrong, arguments) {
+        return said.unwrap_or_else(|failure| failure.report());
+    }
     // a reader that went away (`ait --help | head -1`) is not an error
     let _ = wrong.print();
     match wrong.kind() {

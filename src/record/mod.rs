@@ -19,6 +19,7 @@ pub mod read;
 mod records;
 pub mod report;
 mod resolve;
+mod session;
 mod shape;
 mod verb;
 
@@ -29,6 +30,7 @@ pub use json::{Unknown, canonical};
 pub use ours::{BootTime, Desired, Host, LossCause, Lost, Origin, Ours, Policy, Recovered, ServerEpoch};
 pub use records::{Done, Records, Step, VERSION};
 pub use resolve::{Meant, Place, resolve};
+pub use session::{Mode, Session};
 pub use shape::{Capture, Lease, Location, Record, RestoreMode, Restores, State, StateName};
 pub use verb::{
     Ack, Bind, Captures, Change, Facts, Farewell, Follow, Outcome, Refused, RetireReason, Upsert, Verb,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::json::{Unknown, print_object, read_object};
-use super::{Capture, ProcessId, Stamp, WindowId};
+use super::{Capture, ProcessId, Session, Stamp, WindowId};
 
 /// One life of a tmux server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -292,6 +292,8 @@ pub struct Ours {
     pub runtime_id: Option<String>,
     /// The epoch the location belongs to, or last belonged to.
     pub server: Option<ServerEpoch>,
+    /// The session it was started as, if `ait` started it.
+    pub session: Option<Session>,
     /// The pane's title, stripped of control bytes.
     pub title: Option<String>,
     /// The tmux window, by id.
@@ -330,6 +332,7 @@ impl Ours {
             recovered,
             runtime_id,
             server,
+            session,
             title,
             window_id,
             window_index,
@@ -353,6 +356,7 @@ impl Ours {
         fill(&mut self.recovered, recovered, replace);
         fill(&mut self.runtime_id, runtime_id, replace);
         fill(&mut self.server, server, replace);
+        fill(&mut self.session, session, replace);
         fill(&mut self.title, title, replace);
         fill(&mut self.window_id, window_id, replace);
         fill(&mut self.window_index, window_index, replace);

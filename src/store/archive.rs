@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::StoreError;
 use super::file::{sync_folder, temporary};
 use super::paths::{Files, make_private};
-use crate::record::{Record, RecordId, Stamp};
+use crate::record::{Record, RecordId, Session, Stamp};
 
 /// Past this size the archive is compacted.
 pub const COMPACT_AT: u64 = 8 * 1024 * 1024;
@@ -27,6 +27,8 @@ pub const SCREENS: u64 = 64 * 1024 * 1024;
 const LINE: u64 = 4 * 1024 * 1024;
 /// The reason of a line that takes all earlier ones of its id away.
 const DELETED: &str = "deleted";
+/// The format of the index; one of another is made again.
+const INDEX: u32 = 2;
 
 /// A retired record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,6 +74,9 @@ pub struct Listed {
     /// Its task.
     #[serde(default)]
     pub task_id: String,
+    /// The session it was started as.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<Session>,
     /// Where its line begins.
     offset: u64,
     /// How long its line is.
@@ -129,6 +134,14 @@ struct RecordHead {
     codeagent_session_id: String,
     #[serde(default)]
     task_id: String,
+    #[serde(default)]
+    ait: OursHead,
+}
+
+#[derive(Default, Deserialize)]
+struct OursHead {
+    #[serde(default)]
+    session: Option<Session>,
 }
 
 #[derive(Serialize)]
@@ -177,10 +190,19 @@ impl<'a> Archive<'a> {
     /// # Errors
     /// [`StoreError::Io`].
     pub fn since(&self, oldest: i64) -> Result<Vec<Archived>, StoreError> {
+        let lines: Vec<Listed> = self.list()?.into_iter().filter(|line| line.at.unix() >= oldest).collect();
+        self.whole(&lines)
+    }
+
+    /// These lines whole; one that is no such line any more is left out.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn whole(&self, lines: &[Listed]) -> Result<Vec<Archived>, StoreError> {
         let Some(file) = self.open()? else { return Ok(Vec::new()) };
         let mut whole = Vec::new();
-        for line in self.list()?.into_iter().filter(|line| line.at.unix() >= oldest) {
-            let text = self.read_line(&file, &line)?;
+        for line in lines {
+            let text = self.read_line(&file, line)?;
             whole.extend(
                 serde_json::from_slice::<Archived>(&text).ok().filter(|found| found.record.id == line.id),
             );
@@ -400,7 +422,7 @@ impl<'a> Archive<'a> {
         let text = fs::read_to_string(&self.files.index).ok()?;
         let mut lines = text.split_terminator('\n');
         let head: IndexOf =
-            serde_json::from_str(lines.next()?).ok().filter(|head: &IndexOf| head.format == 1)?;
+            serde_json::from_str(lines.next()?).ok().filter(|head: &IndexOf| head.format == INDEX)?;
         let lines = lines.map(serde_json::from_str).collect::<Result<Vec<Listed>, _>>().ok()?;
         Some((head, lines))
     }
@@ -421,7 +443,7 @@ impl<'a> Archive<'a> {
                 .and_then(|mut index| index.write_all(more.as_bytes()))
                 .map_err(failed);
         }
-        let head = IndexOf { format: 1, inode: meta.ino(), base };
+        let head = IndexOf { format: INDEX, inode: meta.ino(), base };
         let mut text = serde_json::to_string(&head).unwrap_or_default() + "\n";
         text.extend(all.iter().map(line));
         let new = temporary(path);
@@ -453,6 +475,7 @@ fn head_of(text: &[u8], offset: u64) -> Option<Listed> {
             agent_string: record.agent_string,
             codeagent_session_id: record.codeagent_session_id,
             task_id: record.task_id,
+            session: record.ait.session,
             offset,
             len,
         }),
@@ -466,6 +489,7 @@ fn head_of(text: &[u8], offset: u64) -> Option<Listed> {
             agent_string: String::new(),
             codeagent_session_id: String::new(),
             task_id: String::new(),
+            session: None,
             offset,
             len,
         }),

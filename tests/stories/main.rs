@@ -39,6 +39,7 @@ mod recover;
 mod refused_respawns;
 mod restore;
 mod secrets;
+mod sessions;
 mod settings;
 mod setup;
 mod shared_daemon;

@@ -1,0 +1,157 @@
+//! Which session is meant: by its id, by a name that is its alone, by a beginning that is. Never by a name of tmux.
+//!
+//! Everything is matched against what the store and the archive hold: no word of the user ever becomes a path.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::envelope::Trouble;
+use crate::cli::Exit;
+use crate::record::{Record, RecordId, Session, Stamp};
+use crate::store::{self, Archive, Listed, Origin, Snapshot, Store};
+
+/// A session that was found.
+#[derive(Debug, Clone)]
+pub(super) struct Found {
+    /// Its record, as it is or as it was archived.
+    pub(super) record: Arc<Record>,
+    /// When it was archived, if it is.
+    pub(super) archived: Option<(Stamp, String)>,
+}
+
+/// All that may be addressed.
+pub(super) struct Book {
+    snapshot: Arc<Snapshot>,
+    lines: Vec<Listed>,
+}
+
+/// One that may be addressed.
+struct Entry<'a> {
+    id: RecordId,
+    session: Option<&'a Session>,
+    line: Option<&'a Listed>,
+}
+
+impl Book {
+    /// Reads the store and the archive's index.
+    pub(super) fn open(store: &Store) -> Result<Self, Trouble> {
+        let snapshot = store.read()?;
+        let files = store.paths().files();
+        let held: HashSet<RecordId> = snapshot.records.iter().map(|record| record.id).collect();
+        // what was dropped is not a session any more, only a memory of its conversation
+        let mut lines = store::without(Archive::new(&files).list()?, &held);
+        lines.retain(|line| line.reason != "dropped");
+        Ok(Self { snapshot, lines })
+    }
+
+    /// Every session of the store, then of the archive: those that were started here, or all agents.
+    pub(super) fn all(&self, store: &Store, all: bool) -> Result<Vec<Found>, Trouble> {
+        let mut found: Vec<Found> = self
+            .snapshot
+            .records
+            .shared()
+            .filter(|record| all || record.ait.session.is_some())
+            .map(|record| Found { record: Arc::clone(record), archived: None })
+            .collect();
+        let lines: Vec<Listed> =
+            self.lines.iter().filter(|line| all || line.session.is_some()).cloned().collect();
+        let files = store.paths().files();
+        for archived in Archive::new(&files).whole(&lines)? {
+            let ended = Some((archived.at, archived.reason));
+            found.push(Found { record: Arc::new(archived.record), archived: ended });
+        }
+        Ok(found)
+    }
+
+    /// What is broken, for a person.
+    pub(super) fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if let Origin::Previous(fault) = &self.snapshot.origin {
+            warnings.push(format!(
+                "the store is corrupt ({fault}); the generation before is shown; `ait store repair` mends it"
+            ));
+        }
+        for bad in &self.snapshot.bad {
+            let id = bad.id.as_deref().unwrap_or("without an id");
+            warnings.push(format!(
+                "record {id} on line {} is broken and left out: {}; `ait store repair` mends it",
+                bad.line, bad.reason
+            ));
+        }
+        warnings
+    }
+
+    /// The one session that is meant.
+    pub(super) fn find(&self, store: &Store, word: &str) -> Result<Found, Trouble> {
+        let exact: Vec<Entry<'_>> = self.entries().filter(|entry| entry.is(word)).collect();
+        let entry = match &exact[..] {
+            [one] => one,
+            [] => &self.by_beginning(word)?,
+            several => return Err(ambiguous(word, several.len())),
+        };
+        if let Some(record) = self.snapshot.records.get(entry.id) {
+            return Ok(Found { record: Arc::clone(record), archived: None });
+        }
+        let files = store.paths().files();
+        let whole =
+            entry.line.map(|line| Archive::new(&files).whole(std::slice::from_ref(line))).transpose()?;
+        match whole.into_iter().flatten().next() {
+            Some(archived) => Ok(Found {
+                archived: Some((archived.at, archived.reason)),
+                record: Arc::new(archived.record),
+            }),
+            None => Err(not_found(word)),
+        }
+    }
+
+    fn by_beginning(&self, word: &str) -> Result<Entry<'_>, Trouble> {
+        let may_be = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if word.is_empty() || !word.chars().all(may_be) {
+            let message = format!("{word:?} is no session id");
+            return Err(Trouble::new(Exit::USAGE, "invalid-session-id", message).detail("id", word));
+        }
+        let mut begun: Vec<Entry<'_>> = self.entries().filter(|entry| entry.begins(word)).collect();
+        match (begun.pop(), begun.len()) {
+            (Some(one), 0) => Ok(one),
+            (Some(_), others) => Err(ambiguous(word, others + 1)),
+            (None, _) => Err(not_found(word)),
+        }
+    }
+
+    fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
+        let live = self.snapshot.records.iter().map(|record| Entry {
+            id: record.id,
+            session: record.ait.session.as_ref(),
+            line: None,
+        });
+        let ended = self.lines.iter().map(|line| Entry {
+            id: line.id,
+            session: line.session.as_ref(),
+            line: Some(line),
+        });
+        live.chain(ended)
+    }
+}
+
+impl Entry<'_> {
+    fn is(&self, word: &str) -> bool {
+        self.id.to_string() == word || self.session.is_some_and(|session| session.is_called(word))
+    }
+
+    fn begins(&self, word: &str) -> bool {
+        let named = |session: &Session| {
+            [&session.name, &session.title].into_iter().flatten().any(|name| name.starts_with(word))
+        };
+        self.id.to_string().starts_with(word) || self.session.is_some_and(named)
+    }
+}
+
+fn ambiguous(word: &str, matches: usize) -> Trouble {
+    let message = format!("{word} begins {matches} sessions");
+    Trouble::new(Exit::USAGE, "ambiguous-session-id", message).detail("id", word).detail("matches", matches)
+}
+
+fn not_found(word: &str) -> Trouble {
+    let message = format!("there is no session {word}");
+    Trouble::new(Exit::FAILED, "session-not-found", message).detail("id", word)
+}

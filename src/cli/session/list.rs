@@ -1,0 +1,77 @@
+//! `ait list`: the sessions there are, at one look.
+
+use clap::Args as ClapArgs;
+
+use super::address::{Book, Found};
+use super::envelope::{self, Answer, Trouble};
+use super::face::Face;
+use super::look::Look;
+use super::view::{Around, View};
+use super::{Given, paths};
+use crate::cli::{Exit, Failure, block_on_any, print, settings};
+use crate::store::{Paths, Store};
+
+/// List the sessions that were started here, running or stopped, the latest first.
+///
+/// One that ended or was lost stays listed as stopped until it is deleted. What is broken in the store is a warning, and the
+/// others are listed.
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "Examples:\n  ait list                   ID  AGENT  STATUS  FOLDER, one line per session\n  \
+                        ait list --format json     as one object"
+)]
+pub(crate) struct Args {
+    /// Every agent, however it came
+    #[arg(long)]
+    all: bool,
+    #[command(flatten)]
+    given: Given,
+}
+
+pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
+    envelope::say("list", &args.given, || list(&args))
+}
+
+fn list(args: &Args) -> Result<Answer, Trouble> {
+    let host = args.given.host()?;
+    let paths = paths()?;
+    let store = Store::open(paths.clone());
+    let book = Book::open(&store)?;
+    let found = book.all(&store, args.all)?;
+    let look = block_on_any(Look::at(found.iter().map(|found| &*found.record)))?;
+    let catalog = settings::catalog()?;
+    let face = Face::ours();
+    let around = Around { face, host: host.as_deref(), catalog: &catalog, paths: &paths };
+    let mut views: Vec<View> =
+        found.iter().map(|found| around.view(found, look.seen(&found.record), false)).collect();
+    views.sort_by(|a, b| {
+        b.updated_at.cmp(&a.updated_at).then(b.created_at.cmp(&a.created_at)).then(a.id.cmp(&b.id))
+    });
+    let mut answer = Answer::new(&views, text(&views))?;
+    answer.warnings = book.warnings();
+    answer.warnings.extend(led_away(&paths, &found));
+    answer.warnings.extend(look.warnings);
+    Ok(answer)
+}
+
+fn text(views: &[View]) -> String {
+    if views.is_empty() {
+        return "no agent sessions\n".to_owned();
+    }
+    let line = |view: &View| {
+        let shown = |text: &str| print::shown(text.as_bytes());
+        let (id, agent) = (shown(&view.id), shown(&view.agent));
+        format!("{id}  {agent}  {}  {}\n", view.status.word(), shown(&view.cwd))
+    };
+    views.iter().map(line).collect()
+}
+
+/// Folders of sessions that lead elsewhere, found by listing the folder they lie in.
+fn led_away(paths: &Paths, found: &[Found]) -> Vec<String> {
+    let entries = std::fs::read_dir(paths.state.join("sessions")).into_iter().flatten().flatten();
+    let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
+    let names: Vec<String> = links.map(|link| link.file_name().to_string_lossy().into_owned()).collect();
+    let ours = found.iter().map(|found| found.record.id.to_string()).filter(|id| names.contains(id));
+    ours.map(|id| format!("the folder of session {id} leads to another place; nothing in it is read"))
+        .collect()
+}

@@ -1,0 +1,229 @@
+//! What is told of a session.
+
+use std::path::Path;
+
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::address::Found;
+use super::envelope::Trouble;
+use super::face::Face;
+use super::look::{Seen, Status};
+use super::turn_state;
+use crate::cli::Exit;
+use crate::provider::{Catalog, Recorded};
+use crate::record::{Mode, Record};
+use crate::store::{Paths, turns};
+use crate::turn::Moment;
+
+/// What a view is made with, besides the session.
+pub(super) struct Around<'a> {
+    pub(super) face: Face,
+    pub(super) host: Option<&'a str>,
+    pub(super) catalog: &'a Catalog,
+    pub(super) paths: &'a Paths,
+}
+
+/// A session in the JSON of every command that gives one.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct View {
+    pub(super) id: String,
+    pub(super) agent: String,
+    pub(super) mode: Mode,
+    pub(super) title: Option<String>,
+    pub(super) cwd: String,
+    pub(super) tmux_session: String,
+    pub(super) status: Status,
+    pub(super) resumable: bool,
+    pub(super) repo_name: Option<String>,
+    pub(super) attach_command: String,
+    pub(super) ssh_attach_command: Option<String>,
+    pub(super) prompt_file: Option<String>,
+    pub(super) log_file: Option<String>,
+    pub(super) created_at: String,
+    pub(super) updated_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) provider_resume: Option<Resume>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) last_terminal_activity_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) runtime_started_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) turn_state: Option<Value>,
+    /// What `ait` tells besides.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub(super) ours: Option<Ours>,
+}
+
+/// What only `ait` tells.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Ours {
+    /// The record.
+    record: String,
+    /// The name it was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    /// The record's state, or `archived`.
+    state: &'static str,
+    /// Its place: socket and pane.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    location: Option<Place>,
+    /// The exit status of a run that is over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit_status: Option<i32>,
+    /// Why it is in the archive.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended: Option<String>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct Place {
+    socket: String,
+    pane: String,
+    pid: i32,
+}
+
+/// How its conversation is brought back.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Resume {
+    provider: String,
+    session_id: String,
+    captured_at: String,
+    capture_method: String,
+    resume_args: Vec<String>,
+}
+
+impl Around<'_> {
+    /// A session as every command tells it. Its turn, which lies in a file of its own, is read only if `turn`.
+    pub(super) fn view(&self, found: &Found, seen: Seen, turn: bool) -> View {
+        let record = &found.record;
+        let session = record.ait.session.clone().unwrap_or_default();
+        let cwd = record.ait.cwd.clone().filter(|cwd| !cwd.is_empty()).unwrap_or_else(|| record.root.clone());
+        let created = record.started_at.map(|at| at.to_string()).unwrap_or_default();
+        let state_at = record.state_at.or(record.started_at);
+        let updated = found.archived.as_ref().map(|(at, _)| *at).or(state_at);
+        let updated = updated.map(|at| at.to_string()).unwrap_or_default();
+        let running = seen.status == Status::Running;
+        let folder = turns::folder(self.paths, record.id);
+        let file = |name: &str| folder.join(name).to_string_lossy().into_owned();
+        let attach = self.attach(found, running);
+        let turn_state = (turn && running).then(|| {
+            let view = turns::view(self.paths, &turns::Whose::of(record), now());
+            turn_state::told(&view, &record.agent_kind, &updated)
+        });
+        View {
+            id: self.id(found),
+            agent: record.agent_kind.clone(),
+            mode: session.mode,
+            title: session.title.clone(),
+            repo_name: Path::new(&cwd).file_name().map(|name| name.to_string_lossy().into_owned()),
+            cwd,
+            tmux_session: record.session.clone(),
+            status: seen.status,
+            resumable: self.resume_args(record).is_some(),
+            ssh_attach_command: self.host.map(|host| format!("ssh -t {} {}", quoted(host), quoted(&attach))),
+            attach_command: attach,
+            prompt_file: session.prompt.then(|| file("prompt.md")),
+            log_file: (session.mode == Mode::Run).then(|| file("output.log")),
+            provider_resume: self.resume(record, &created),
+            last_terminal_activity_at: seen.activity.filter(|_| running).and_then(second),
+            runtime_started_at: running.then(|| state_at.map(|at| at.to_string())).flatten(),
+            turn_state,
+            ours: (self.face == Face::Ait).then(|| self.ours(found, running)),
+            created_at: created,
+            updated_at: updated,
+        }
+    }
+
+    /// The id by which it is told: the record's, or for the earlier command line its name.
+    pub(super) fn id(&self, found: &Found) -> String {
+        let name = found.record.ait.session.as_ref().and_then(|session| session.name.clone());
+        match self.face {
+            Face::Ait => found.record.id.to_string(),
+            Face::AgentSession => name.unwrap_or_else(|| found.record.id.to_string()),
+        }
+    }
+
+    fn ours(&self, found: &Found, running: bool) -> Ours {
+        let record = &found.record;
+        let session = record.ait.session.as_ref();
+        let place = record.location.pane_id().zip(record.ait.server.as_ref()).filter(|_| running);
+        Ours {
+            record: record.id.to_string(),
+            name: session.and_then(|session| session.name.clone()),
+            state: if found.archived.is_some() { "archived" } else { record.state.name().word() },
+            location: place.map(|(pane, server)| Place {
+                socket: server.socket.clone(),
+                pane: pane.to_string(),
+                pid: record.agent_process().map_or(0, |process| process.pid),
+            }),
+            exit_status: session.and_then(|session| session.exit),
+            ended: found.archived.as_ref().map(|(_, reason)| reason.clone()),
+        }
+    }
+
+    /// What a person types to see it.
+    fn attach(&self, found: &Found, running: bool) -> String {
+        let record = &found.record;
+        match (self.face, record.location.pane_id().filter(|_| running), &record.ait.server) {
+            (Face::AgentSession, ..) => format!("tmux attach -t {}", quoted(&record.session)),
+            (Face::Ait, Some(pane), Some(server)) => {
+                format!("tmux -S {} attach-session -t {}", quoted(&server.socket), quoted(&pane.to_string()))
+            }
+            (Face::Ait, ..) => format!("ait attach {}", record.id),
+        }
+    }
+
+    /// The words after the program that bring its conversation back; `None` where it cannot be.
+    pub(super) fn resume_args(&self, record: &Record) -> Option<Vec<String>> {
+        if record.ait.session.as_ref().is_some_and(|session| session.mode == Mode::Run) {
+            return None;
+        }
+        let recorded = Recorded {
+            argv: record.ait.argv.as_deref().unwrap_or_default(),
+            bin: record.ait.agent_bin.as_deref().unwrap_or_default(),
+        };
+        let argv =
+            self.catalog.resume_argv(&record.agent_kind, &record.codeagent_session_id, recorded).ok()?;
+        Some(argv.into_iter().skip(1).collect())
+    }
+
+    fn resume(&self, record: &Record, captured: &str) -> Option<Resume> {
+        let resume_args = self.resume_args(record)?;
+        let chosen = record.ait.session.is_some() && self.catalog.chooses_id(&record.agent_kind);
+        let how = if chosen { "explicit-session-id" } else { "reported-session-id" };
+        Some(Resume {
+            provider: record.agent_kind.clone(),
+            session_id: record.codeagent_session_id.clone(),
+            captured_at: captured.to_owned(),
+            capture_method: format!("{}-{how}", record.agent_kind),
+            resume_args,
+        })
+    }
+}
+
+/// A folder of a session that leads elsewhere is not the session's: nothing in it is read or told.
+pub(super) fn own_folder(paths: &Paths, found: &Found) -> Result<(), Trouble> {
+    let folder = turns::folder(paths, found.record.id);
+    let leads_away = folder.symlink_metadata().is_ok_and(|meta| meta.is_symlink());
+    if leads_away {
+        let message = format!("{} leads to another place", folder.display());
+        return Err(Trouble::new(Exit::USAGE, "session-path-escaped", message));
+    }
+    Ok(())
+}
+
+/// One word of a shell.
+pub(super) fn quoted(word: &str) -> String {
+    shlex::try_quote(word).map_or_else(|_| "''".to_owned(), |word| word.into_owned())
+}
+
+/// The moment it is.
+pub(super) fn now() -> Moment {
+    Timestamp::now().into()
+}
+
+fn second(at: i64) -> Option<String> {
+    Timestamp::from_second(at).ok().map(|at| at.to_string())
+}

@@ -1,0 +1,219 @@
+//! Seeing: list, show, command, and who is meant by a word.
+
+use super::{data, edit, envelope, habits, name, refusal};
+use crate::support::{Agent, DEADLINE, Home, Ran, wait_until};
+
+#[test]
+fn wrong_words_are_an_envelope_when_json_is_asked_for() {
+    let home = Home::new();
+    for (words, code) in [
+        (&["list", "--format", "json", "--bad"][..], "parse-error"),
+        (&["nope", "--format", "json"], "unknown-subcommand"),
+        (&["list", "--host=-oX", "--format=JSON"], "invalid-host"),
+    ] {
+        let ran = home.ait(words).code(64);
+        assert_eq!(envelope(&ran)["schema_version"], "cli.ait.error.v1", "{ran}");
+        assert_eq!(refusal(&ran), code, "{ran}");
+    }
+    let text = home.ait(["list", "--host=-oX"]).code(64);
+    assert_eq!((text.text().as_str(), text.errors().lines().count()), ("", 1), "{text}");
+    assert!(text.errors().starts_with("error: "), "{text}");
+}
+
+#[test]
+fn nothing_is_an_empty_list() {
+    let home = Home::new();
+    assert_eq!(home.ait(["list"]).ok().text(), "no agent sessions");
+    assert_eq!(data(&home.ait(["list", "--format", "json"]).ok(), "list"), serde_json::json!([]));
+}
+
+#[test]
+fn what_is_told_of_a_session() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    let agent = Agent::start(&tmux, "main", "work");
+    assert_eq!(home.ait(["list"]).ok().text(), "no agent sessions", "it was not started here");
+    let all = data(&home.ait(["list", "--all", "--format", "json", "--host", "box"]).ok(), "list");
+    let seen = &all[0];
+    assert_eq!(all.as_array().unwrap().len(), 1, "{all:#}");
+    for (field, value) in [
+        ("id", agent.id.as_str()),
+        ("agent", "claude"),
+        ("mode", "interactive"),
+        ("tmux_session", "main"),
+        ("status", "running"),
+        ("repo_name", "alpha"),
+    ] {
+        assert_eq!(seen[field], value, "{field}: {all:#}");
+    }
+    for absent in ["title", "prompt_file", "log_file"] {
+        assert_eq!(seen.get(absent), Some(&serde_json::Value::Null), "{absent}: {all:#}");
+    }
+    assert!(seen["ssh_attach_command"].as_str().unwrap().starts_with("ssh -t box "), "{all:#}");
+    assert!(seen["attach_command"].as_str().unwrap().contains(&agent.pane.id), "{all:#}");
+    assert!(seen["last_terminal_activity_at"].as_str().unwrap().ends_with('Z'), "{all:#}");
+    let shown = data(&home.ait(["show", &agent.id, "--format", "json", "--host", "box"]).ok(), "show");
+    assert_eq!(shown["turn_state"]["schema_version"], "agent-session.turn-state.v1", "{shown:#}");
+    assert_eq!(shown["location"]["pane"], agent.pane.id.as_str(), "{shown:#}");
+    let text = home.ait(["command", &agent.id, "--host", "box"]).ok().text();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[0], seen["ssh_attach_command"], "{text}");
+    assert_eq!(lines[1], format!("local: {}", seen["attach_command"].as_str().unwrap()), "{text}");
+    let line = home.ait(["list", "--all"]).ok().text();
+    assert_eq!(line, format!("{}  claude  running  {}", agent.id, agent.root.display()));
+}
+
+#[test]
+fn a_session_stays_listed_when_its_agent_has_ended() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    let agent = Agent::start(&tmux, "main", "work");
+    name(&home, &agent.id, "review");
+    let process = agent.pane.process();
+    tmux.ok(["kill-pane", "-t", &agent.pane.id]);
+    assert!(process.dies(DEADLINE));
+    let status = |words: &[&str]| data(&home.ait(words).ok(), words[0])["status"].clone();
+    assert_eq!(status(&["show", "review", "--format", "json"]), "stopped", "its pane is gone");
+    home.ait(["record", "end", &agent.id, "--reason", "exited"]).ok();
+    assert!(home.record(&agent.id).is_none());
+    assert_eq!(status(&["show", "review", "--format", "json"]), "stopped", "it is in the archive");
+    let listed = data(&home.ait(["list", "--format", "json"]).ok(), "list");
+    assert_eq!((&listed[0]["id"], &listed[0]["state"]), (&agent.id.as_str().into(), &"archived".into()));
+    assert_eq!(listed[0]["ended"], "exited", "{listed:#}");
+}
+
+#[test]
+fn a_session_is_meant_by_its_id_a_beginning_or_a_name() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    let agents: Vec<Agent> =
+        ["x", "x-1", "other"].iter().map(|window| Agent::start(&tmux, "main", window)).collect();
+    name(&home, &agents[0].id, "x");
+    name(&home, &agents[1].id, "x-1");
+    let meant = |word: &str| data(&home.ait(["show", word, "--format", "json"]).ok(), "show")["id"].clone();
+    assert_eq!(meant("x"), agents[0].id.as_str(), "a whole name goes before a beginning");
+    assert_eq!(meant("x-"), agents[1].id.as_str());
+    assert_eq!(meant(&agents[2].id), agents[2].id.as_str());
+    name(&home, &agents[2].id, "x-2");
+    let ran = home.ait(["command", "x-", "--format", "json"]).code(64);
+    assert_eq!(refusal(&ran), "ambiguous-session-id");
+    assert_eq!(envelope(&ran)["error"]["details"]["matches"], 2, "{ran}");
+    assert_eq!(refusal(&home.ait(["show", "nobody", "--format", "json"]).code(1)), "session-not-found");
+    // the first is stopped: the one whose name begins alike is another
+    tmux.ok(["kill-pane", "-t", &agents[0].pane.id]);
+    let status =
+        |word: &str| data(&home.ait(["show", word, "--format", "json"]).ok(), "show")["status"].clone();
+    wait_until("x to be stopped", DEADLINE, || (status("x") == "stopped").then_some(()));
+    assert_eq!(status("x-1"), "running");
+}
+
+#[test]
+fn no_word_becomes_a_path() {
+    let home = Home::new();
+    for word in ["../x", "a/b", ".", "", "a b", "$(x)"] {
+        for command in ["show", "command"] {
+            let ran = home.ait([command, word, "--format", "json"]).code(64);
+            assert_eq!(refusal(&ran), "invalid-session-id", "{command} {word:?}");
+        }
+    }
+}
+
+#[test]
+fn a_broken_record_is_a_warning_and_the_others_are_listed() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    let good = Agent::start(&tmux, "main", "good");
+    let bad = Agent::start(&tmux, "main", "bad");
+    name(&home, &good.id, "good");
+    name(&home, &bad.id, "bad");
+    edit(&home, |records| {
+        records.iter_mut().filter(|record| record["id"] == bad.id.as_str()).for_each(|record| {
+            record["state"] = "dreaming".into();
+        });
+    });
+    let ran = home.ait(["list", "--format", "json"]).ok();
+    let listed = data(&ran, "list");
+    assert_eq!(listed.as_array().unwrap().len(), 1, "{listed:#}");
+    assert_eq!(listed[0]["id"], good.id.as_str());
+    let warnings = envelope(&ran)["warnings"].to_string();
+    assert!(warnings.contains(&bad.id) && warnings.contains("repair"), "{warnings}");
+    assert_eq!(data(&home.ait(["show", "good", "--format", "json"]).ok(), "show")["status"], "running");
+}
+
+#[test]
+fn a_folder_that_leads_elsewhere_is_not_read() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    let agent = Agent::start(&tmux, "main", "work");
+    name(&home, &agent.id, "work");
+    let sessions = home.home().join(".local/state/ait/sessions");
+    std::fs::create_dir_all(&sessions).unwrap();
+    let folder = sessions.join(&agent.id);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::os::unix::fs::symlink(home.home(), &folder).unwrap();
+    let ran = home.ait(["command", "work", "--format", "json"]).code(64);
+    assert_eq!(refusal(&ran), "session-path-escaped");
+    let ran = home.ait(["list", "--format", "json"]).ok();
+    assert!(envelope(&ran)["warnings"].to_string().contains(&agent.id), "{ran}");
+    assert_eq!(data(&ran, "list").as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_server_that_does_not_answer_is_unknown() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    let agent = Agent::start(&tmux, "main", "work");
+    name(&home, &agent.id, "work");
+    home.wrap_tmux("echo 'no words' >&2; exit 42");
+    let ran = home.ait(["list", "--format", "json"]).ok();
+    let listed = data(&ran, "list");
+    assert_eq!(listed[0]["status"], "unknown", "{listed:#}");
+    assert!(listed[0].get("last_terminal_activity_at").is_none(), "{listed:#}");
+    home.unwrap_tmux();
+}
+
+/// How often tmux is asked, whatever the number of sessions.
+#[test]
+fn a_list_is_one_look() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    let agent = Agent::start(&tmux, "main", "work");
+    name(&home, &agent.id, "s");
+    edit(&home, |records| {
+        let first = records[0].clone();
+        for number in 0..200u32 {
+            let mut copy = first.clone();
+            copy["id"] = format!("{:08x}", 0xabc0_0000u32 + number).into();
+            copy["window_slot"] = (number + 10).into();
+            copy["ait"]["session"]["name"] = format!("s{number}").into();
+            records.push(copy);
+        }
+    });
+    let asked = home.root().join("asked");
+    home.wrap_tmux(&format!("echo \"$*\" >> '{}'\nexec \"$TMUX_REAL\" \"$@\"", asked.display()));
+    let listed = data(&home.ait(["list", "--format", "json"]).ok(), "list");
+    home.unwrap_tmux();
+    assert_eq!(listed.as_array().unwrap().len(), 201);
+    assert!(listed.as_array().unwrap().iter().all(|one| one["status"] == "running"), "{listed:#}");
+    let asked = std::fs::read_to_string(asked).unwrap();
+    assert_eq!(asked.lines().count(), 1, "{asked}");
+}
+
+#[test]
+fn completions_and_pages_come_out_of_the_program() {
+    let home = Home::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let script = home.ait(["completions", shell]).ok().text();
+        assert!(script.contains("show") && script.contains("ait"), "{shell}");
+    }
+    assert!(home.ait(["man"]).ok().text().contains(".TH ait 1"));
+    let folder = home.root().join("man1");
+    std::fs::create_dir(&folder).unwrap();
+    home.ait(["man", "--dir", folder.to_str().unwrap()]).ok();
+    let page = std::fs::read_to_string(folder.join("ait-list.1")).unwrap();
+    assert!(page.contains("ait\\-list") || page.contains("ait-list"), "{page}");
+    assert!(!folder.join("ait-hold.1").exists(), "hidden commands have no page");
+    let checked =
+        Ran::run(home.command("bash").args(["-n", "-c", &home.ait(["completions", "bash"]).ok().text()]));
+    checked.ok();
+}
