@@ -11,10 +11,13 @@
 //! | [`outlive`] | ending an agent that outlived its server |
 //! | [`perform`] | what a coordinator decides, done |
 //! | [`place`] | a fleet back where it stood: sessions, windows, splits, companions |
+//! | [`prompt`] | a session's first prompt into its pane |
 //! | [`recover`] | a fleet that was lost, back in its places and conversations |
+//! | [`remove`] | a session and its agent gone for good |
 //! | [`root`] | which project a folder belongs to |
 //! | [`server`] | a server in place of one that a crash took |
 //! | [`shared`] | the server that several Codex share |
+//! | [`start`] | a new agent, its record first |
 //! | [`touched`] | what is set on a server, and the taking back of it |
 
 pub mod adopt;
@@ -27,8 +30,11 @@ pub mod launch;
 pub mod outlive;
 pub mod perform;
 pub mod place;
+pub mod prompt;
 pub mod recover;
+pub mod remove;
 pub mod root;
 pub mod server;
 pub(crate) mod shared;
+pub mod start;
 pub mod touched;

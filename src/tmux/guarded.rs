@@ -341,6 +341,16 @@ pub fn kill_pane(guard: Guard, token: Token) -> Dispatch {
     Dispatch::last(guard, act, token)
 }
 
+/// Pastes a buffer into a pane that is as the guard says and lives, and deletes the buffer, line ends as they are. A
+/// `text` is bracketed where the pane asks for it; a key must not be.
+pub fn paste(guard: Guard, buffer: &str, text: bool, token: Token) -> Dispatch {
+    let pane = guard.pane.to_string();
+    let guard = guard.and("#{?pane_dead,0,1}".to_owned());
+    let how = if text { "-dpr" } else { "-dr" };
+    let act = Command::new("paste-buffer").args([how, "-b", buffer, "-t", &pane]);
+    Dispatch::last(guard, act, token)
+}
+
 /// Puts a program into a pane in place of what is or was there, word by word and without a shell, in a folder if one is given.
 ///
 /// # Errors

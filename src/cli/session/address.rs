@@ -81,6 +81,11 @@ impl Book {
         warnings
     }
 
+    /// Whether a session goes by this name.
+    pub(super) fn has_name(&self, name: &str) -> bool {
+        self.entries().any(|entry| entry.is(name))
+    }
+
     /// The one session that is meant.
     pub(super) fn find(&self, store: &Store, word: &str) -> Result<Found, Trouble> {
         let exact: Vec<Entry<'_>> = self.entries().filter(|entry| entry.is(word)).collect();

@@ -26,6 +26,14 @@ impl Face {
         }
     }
 
+    /// The program's name in hints.
+    pub(super) fn program(self) -> &'static str {
+        match self {
+            Self::Ait => "ait",
+            Self::AgentSession => "agent-session",
+        }
+    }
+
     /// The schema of a command's answer.
     pub(super) fn schema(self, command: &str) -> String {
         match self {

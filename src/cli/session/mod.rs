@@ -10,12 +10,19 @@
 //! and one file per command. Called as `agent-session` ([`face`]) the program is that earlier command line.
 
 pub(super) mod address;
+pub(super) mod attach;
+mod begin;
 pub(super) mod command;
+pub(super) mod delete;
 pub(super) mod envelope;
 pub(super) mod face;
+pub(super) mod glance;
 pub(super) mod list;
+pub(super) mod logs;
 pub(super) mod look;
+mod screen;
 pub(super) mod show;
+pub(super) mod start;
 mod turn_state;
 pub(super) mod view;
 
@@ -23,6 +30,7 @@ use clap::{Args as ClapArgs, ValueEnum};
 
 use super::{Exit, block_on_any, settings};
 use crate::store::{Paths, Store, StoreError};
+use address::Found;
 use envelope::Trouble;
 
 /// How a session command answers.
@@ -81,16 +89,26 @@ fn paths() -> Result<Paths, Trouble> {
     })
 }
 
-/// The view of the one session that is meant.
-fn one(word: &str, given: &Given) -> Result<view::View, Trouble> {
-    let host = given.host()?;
+/// The session that is meant; its own folder is its own.
+fn found(word: &str) -> Result<(Paths, Found), Trouble> {
     let paths = paths()?;
     let store = Store::open(paths.clone());
     let found = address::Book::open(&store)?.find(&store, word)?;
     view::own_folder(&paths, &found)?;
+    Ok((paths, found))
+}
+
+/// What is told of it.
+fn view_of(paths: &Paths, found: &Found, given: &Given) -> Result<view::View, Trouble> {
+    let host = given.host()?;
     let look = block_on_any(look::Look::at(std::iter::once(&*found.record)))?;
     let catalog = settings::catalog()?;
-    let around =
-        view::Around { face: face::Face::ours(), host: host.as_deref(), catalog: &catalog, paths: &paths };
-    Ok(around.view(&found, look.seen(&found.record), true))
+    let around = view::Around { face: face::Face::ours(), host: host.as_deref(), catalog: &catalog, paths };
+    Ok(around.view(found, look.seen(&found.record), true))
+}
+
+/// The view of the one session that is meant.
+fn one(word: &str, given: &Given) -> Result<view::View, Trouble> {
+    let (paths, found) = found(word)?;
+    view_of(&paths, &found, given)
 }

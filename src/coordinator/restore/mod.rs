@@ -16,7 +16,8 @@ use super::proof::{Evidence, Finding, Named, Proof};
 use super::told::{End, Outcome, Step};
 use super::{Act, Acted, Applied, Coordinator, Deed, Heard, PaneAct, ServerSight, Watching};
 use crate::record::{
-    self, Ack, Follow, Host, Location, Ours, PaneId, ProcessId, Record, Refused, RestoreMode, State, Verb,
+    self, Ack, Follow, Host, Location, Nonce, Ours, PaneId, ProcessId, Record, Refused, RestoreMode, State,
+    Verb,
 };
 use stage::{Back, Held, Running, Seat, Stage, failed, holds, mismatch, stopped, verified};
 
@@ -42,6 +43,8 @@ pub struct Restore {
     refused: usize,
     warnings: Vec<String>,
     stop: bool,
+    /// The agent is new: it is live once it stands, and a refused launch is final.
+    fresh: bool,
 }
 
 impl Restore {
@@ -57,6 +60,20 @@ impl Restore {
             refused: 0,
             warnings: Vec::new(),
             stop: false,
+            fresh: false,
+        }
+    }
+
+    /// The start of a new agent: its record was made under this lease, and nothing runs yet.
+    #[must_use]
+    pub fn start(order: RestoreOrder, record: Box<Record>, nonce: Nonce, argv: Vec<String>) -> Self {
+        let asked = Some(record.codeagent_session_id.clone()).filter(|id| !id.is_empty());
+        let launch = Launch { nonce, argv, below_shell: false, session: order.session.clone() };
+        Self {
+            stage: Stage::Launching { held: Held { record, nonce }, asked },
+            acts: VecDeque::from([Act::Launch(Box::new(launch))]),
+            fresh: true,
+            ..Self::new(order)
         }
     }
 
@@ -219,7 +236,9 @@ impl Restore {
         match launched {
             Launched::Started(started) => self.launched(now, held, asked, started),
             // there may be no terminal or process to be had just now
-            Launched::Not { word, .. } if word == "refused" && !self.stop && self.refused < SERVER.len() => {
+            Launched::Not { word, .. }
+                if word == "refused" && !self.fresh && !self.stop && self.refused < SERVER.len() =>
+            {
                 self.due = Some(now + SERVER[self.refused]);
                 self.refused += 1;
                 self.stage = Stage::Refused(held);
@@ -427,7 +446,7 @@ impl Restore {
             running.told_standing = true;
             self.tell("standing", "");
         }
-        if self.stop || lived >= self.order.grace {
+        if self.stop || lived >= self.order.grace || (self.fresh && running.told_standing) {
             return self.confirm(running, None);
         }
         self.wait(now, running);

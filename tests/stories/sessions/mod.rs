@@ -1,6 +1,7 @@
 //! The session command line on a tmux full of a user's habits.
 
 mod list;
+mod start;
 
 use serde_json::Value;
 

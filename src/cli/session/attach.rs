@@ -1,0 +1,48 @@
+//! `ait attach`: this terminal shows the session's pane.
+
+use std::os::unix::process::CommandExt;
+
+use clap::Args as ClapArgs;
+
+use super::envelope::{self, Trouble};
+use super::face::Face;
+use super::look::{Look, Status};
+use super::{Format, found};
+use crate::cli::{Exit, Failure, block_on_any, sockets};
+use crate::tmux;
+
+/// Attach this terminal to a session's pane; within the same tmux, go there.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Example:\n  ait attach review")]
+pub(crate) struct Args {
+    /// The session: its id, a beginning of it, or its name
+    #[arg(value_name = "ID")]
+    session: String,
+}
+
+pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
+    match attach(&args) {
+        Ok(never) => match never {},
+        Err(trouble) => envelope::refuse(Face::ours(), "attach", Format::Text, trouble),
+    }
+}
+
+/// Becomes tmux.
+fn attach(args: &Args) -> Result<std::convert::Infallible, Trouble> {
+    let (_, found) = found(&args.session)?;
+    let record = &found.record;
+    let look = block_on_any(Look::at(std::iter::once(&**record)))?;
+    let (Status::Running, Some(pane), Some(server)) =
+        (look.seen(record).status, record.location.pane_id(), &record.ait.server)
+    else {
+        let message = format!("session {} is not running", record.id);
+        return Err(Trouble::new(Exit::FAILED, "session-not-running", message));
+    };
+    let inside =
+        sockets::own().is_some_and(|own| sockets::resolved(&own) == std::path::Path::new(&server.socket));
+    let verb = if inside { "switch-client" } else { "attach-session" };
+    let binary = tmux::binary().map_err(Failure::from)?;
+    let why =
+        std::process::Command::new(binary).args(["-S", &server.socket, verb, "-t", &pane.to_string()]).exec();
+    Err(Trouble::new(Exit::FAILED, "command-spawn-failed", format!("cannot run tmux: {why}")))
+}

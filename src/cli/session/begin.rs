@@ -1,0 +1,269 @@
+//! What `start` and `run` have in common: the agent, its folder, its prompt, its place.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use clap::Args as ClapArgs;
+
+use super::envelope::Trouble;
+use crate::cli::{Exit, Failure, program, settings, sockets};
+use crate::lifecycle::adopt;
+use crate::lifecycle::perform::World;
+use crate::lifecycle::prompt::END_OF_PASTE;
+use crate::lifecycle::root::root_of;
+use crate::lifecycle::start::NotStarted;
+use crate::provider::{Catalog, Recorded};
+use crate::record::{Records, ServerEpoch, Session};
+use crate::store::{Paths, Store, System};
+use crate::tmux::{OneShot, Unanswered};
+
+/// The longest prompt, in bytes.
+const PROMPT: u64 = 8 * 1024 * 1024;
+/// Options of Claude Code that choose the conversation: that choice is ours.
+const RESERVED: [&str; 5] = ["--session-id", "--resume", "--continue", "--fork-session", "--from-pr"];
+
+/// A session to begin.
+#[derive(Debug, Clone, ClapArgs)]
+pub(super) struct Begin {
+    /// The kind of agent: claude, codex, hermes, or one of the user's own
+    #[arg(long, value_name = "KIND")]
+    pub(super) agent: String,
+    /// The folder it works in; this one unless given
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<PathBuf>,
+    /// A title, which is a name it can be meant by
+    #[arg(long, value_name = "TEXT")]
+    pub(super) title: Option<String>,
+    /// A name it can be meant by
+    #[arg(long, value_name = "NAME")]
+    pub(super) id: Option<String>,
+    /// The prompt
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    prompt: Option<String>,
+    /// The prompt from a file; `-` for standard input
+    #[arg(long, value_name = "FILE")]
+    prompt_file: Option<PathBuf>,
+    /// The prompt from standard input
+    #[arg(long)]
+    prompt_stdin: bool,
+    /// The agent's program, where it is not the one on PATH
+    #[arg(long, value_name = "PATH")]
+    agent_bin: Option<PathBuf>,
+    /// One more word for the agent; may be given several times
+    #[arg(long, value_name = "WORD", allow_hyphen_values = true)]
+    pub(super) agent_arg: Vec<String>,
+    /// The tmux session it goes to, made if there is none; its project's unless given
+    #[arg(long, value_name = "NAME")]
+    session: Option<String>,
+    /// The server it goes to, by its socket's name in tmux's folder
+    #[arg(long, value_name = "NAME", conflicts_with = "socket_path")]
+    socket_name: Option<String>,
+    /// The server it goes to, by its socket
+    #[arg(long, value_name = "PATH")]
+    socket_path: Option<PathBuf>,
+}
+
+/// Where an agent goes.
+pub(super) struct Place {
+    pub(super) root: String,
+    pub(super) window: String,
+    pub(super) session: String,
+    pub(super) asked: bool,
+    pub(super) server: Option<ServerEpoch>,
+    pub(super) index: Option<i64>,
+}
+
+impl Begin {
+    /// The folder, resolved.
+    pub(super) fn folder(&self) -> Result<PathBuf, Trouble> {
+        let given = match &self.cwd {
+            Some(given) => given.clone(),
+            None => std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
+        };
+        let shown = given.display();
+        let Ok(folder) = given.canonicalize() else {
+            return Err(Trouble::new(Exit::USAGE, "cwd-unavailable", format!("there is no folder {shown}")));
+        };
+        if !folder.is_dir() {
+            return Err(Trouble::new(Exit::USAGE, "cwd-not-directory", format!("{shown} is no folder")));
+        }
+        if folder.to_str().is_none() {
+            return Err(Trouble::new(
+                Exit::USAGE,
+                "cwd-unavailable",
+                format!("the name of {shown} is no text"),
+            ));
+        }
+        Ok(folder)
+    }
+
+    /// The prompt, from the one source that was named.
+    pub(super) fn prompt(&self) -> Result<Option<Vec<u8>>, Trouble> {
+        let given = [self.prompt.is_some(), self.prompt_file.is_some(), self.prompt_stdin];
+        if given.iter().filter(|given| **given).count() > 1 {
+            let message = "the prompt has more than one source";
+            return Err(Trouble::new(Exit::USAGE, "multiple-prompt-sources", message));
+        }
+        let from_stdin = self.prompt_stdin || self.prompt_file.as_deref() == Some(Path::new("-"));
+        let text = match (&self.prompt, &self.prompt_file) {
+            (Some(text), _) => text.clone().into_bytes(),
+            (None, _) if from_stdin => read(std::io::stdin().lock()).map_err(|why| {
+                Trouble::new(Exit::FAILED, "stdin-read-failed", format!("cannot read standard input: {why}"))
+            })?,
+            (None, Some(path)) => std::fs::File::open(path).and_then(read).map_err(|why| {
+                let message = format!("cannot read {}: {why}", path.display());
+                Trouble::new(Exit::FAILED, "prompt-file-read-failed", message)
+            })?,
+            (None, None) => return Ok(None),
+        };
+        if text.windows(END_OF_PASTE.len()).any(|window| window == END_OF_PASTE) || text.contains(&0) {
+            let message = "the prompt holds control characters that would end its paste";
+            return Err(Trouble::new(Exit::USAGE, "invalid-prompt", message));
+        }
+        Ok(Some(text))
+    }
+
+    /// Words that would choose another conversation than the one that is recorded.
+    pub(super) fn refuse_reserved(&self) -> Result<(), Trouble> {
+        let reserved = |word: &&String| {
+            let name = word.split('=').next().unwrap_or(word);
+            let short = (word.starts_with("-r") || word.starts_with("-c")) && !word.starts_with("--");
+            RESERVED.contains(&name) || short
+        };
+        match self.agent_arg.iter().find(reserved) {
+            Some(word) if self.agent == "claude" => {
+                let flag = word.split('=').next().unwrap_or(word);
+                let message =
+                    format!("{flag} chooses the conversation; that is not for an agent's own words");
+                let trouble = Trouble::new(Exit::USAGE, "reserved-agent-arg", message);
+                Err(trouble.detail("agent", self.agent.as_str()).detail("flag", flag))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Its program, where it was given.
+    pub(super) fn binary(&self) -> Option<PathBuf> {
+        let variable = format!("AGENT_SESSION_{}_BIN", self.agent.to_ascii_uppercase());
+        let set = std::env::var_os(variable).filter(|path| !path.is_empty()).map(PathBuf::from);
+        let given = self.agent_bin.clone().or(set)?;
+        // a plain name is looked for on PATH as any other
+        if given.components().count() == 1 { Some(given) } else { std::path::absolute(given).ok() }
+    }
+
+    /// The agent's words, its program first.
+    pub(super) fn argv(
+        &self,
+        catalog: &Catalog,
+        chosen: Option<&str>,
+        title: Option<&str>,
+    ) -> Result<Vec<String>, Trouble> {
+        let argv = catalog.launch_argv(&self.agent, chosen, Recorded::default());
+        let mut argv = argv.map_err(|why| Trouble::new(Exit::USAGE, "invalid-agent", why.to_string()))?;
+        if let (Some(binary), Some(first)) = (self.binary(), argv.first_mut()) {
+            *first = binary.to_string_lossy().into_owned();
+        }
+        if let (Some(title), "claude") = (title, self.agent.as_str()) {
+            argv.extend(["--name".to_owned(), title.to_owned()]);
+        }
+        argv.extend(self.agent_arg.iter().cloned());
+        Ok(argv)
+    }
+
+    /// Where it goes: its project's session on the server that was named, this shell's, or the user's default one.
+    pub(super) async fn place(&self, store: &Store, cwd: &Path, window: String) -> Result<Place, Trouble> {
+        let root = root_of(cwd).map_err(Failure::from)?.to_string_lossy().into_owned();
+        let socket = match (&self.socket_path, &self.socket_name) {
+            (Some(path), _) => Some(path.clone()),
+            (None, Some(name)) => Some(sockets::folder().join(name)),
+            (None, None) => sockets::own(),
+        };
+        let socket =
+            socket.map_or_else(|| sockets::folder().join("default"), |socket| sockets::resolved(&socket));
+        let server = OneShot::new(&socket).map_err(Failure::from)?;
+        let epoch = match server.run(["show-options", "-g", "-v", "base-index"]).await {
+            Ok(index) => Some((
+                adopt::epoch(&server).await.map_err(Failure::from)?,
+                String::from_utf8_lossy(&index).trim().parse().ok(),
+            )),
+            Err(Unanswered::NoServer { .. }) if socket.ends_with("default") => None,
+            Err(why) => return Err(Trouble::new(Exit::UNAVAILABLE, "tmux-unavailable", why.to_string())),
+        };
+        let (server, index) = epoch.map_or((None, None), |(epoch, index)| (Some(epoch), index));
+        let records = &store.read()?.records;
+        let session = match &self.session {
+            Some(name) => name.clone(),
+            None => project_session(records, &root, server.as_ref()),
+        };
+        Ok(Place { asked: self.session.is_some(), root, window, session, server, index })
+    }
+}
+
+/// The session the project's agents are in, else one of its folder's name that is no other project's.
+fn project_session(records: &Records, root: &str, server: Option<&ServerEpoch>) -> String {
+    let here = |own: &ServerEpoch| server.is_some_and(|server| own.is_same_life(server));
+    let placed = records
+        .iter()
+        .filter(|record| record.location.pane_id().is_some() && record.ait.server.as_ref().is_some_and(here));
+    if let Some(own) = placed.clone().find(|record| record.root == root && !record.session.is_empty()) {
+        return own.session.clone();
+    }
+    let name = Path::new(root).file_name().map(|name| name.to_string_lossy().replace([':', '.'], "_"));
+    let name = name.filter(|name| !name.is_empty()).unwrap_or_else(|| "agents".to_owned());
+    let others: Vec<&str> = placed.map(|record| record.session.as_str()).collect();
+    let mut free = name.clone();
+    let mut number = 2;
+    while others.contains(&free.as_str()) {
+        free = format!("{name}-{number}");
+        number += 1;
+    }
+    free
+}
+
+/// What its window is called.
+pub(super) fn window(session: &Session, kind: &str) -> String {
+    session.title.clone().or_else(|| session.name.clone()).unwrap_or_else(|| kind.to_owned())
+}
+
+/// What operations are done with.
+pub(super) fn world(paths: Paths) -> Result<World, Trouble> {
+    let config = settings::config()?;
+    Ok(World {
+        store: Store::open(paths),
+        system: System::here(),
+        program: program::path()?,
+        catalog: settings::catalog_of(&config)?,
+        capture_max_lines: config.frozen.capture_max_lines,
+    })
+}
+
+/// The name is another session's.
+pub(super) fn taken(name: &str) -> Trouble {
+    let message = format!("a session is called {name} already");
+    Trouble::new(Exit::FAILED, "session-exists", message).detail("id", name)
+}
+
+/// Why nothing was started, in the contract's codes.
+pub(super) fn trouble(why: NotStarted) -> Trouble {
+    match why {
+        NotStarted::NameTaken(name) => taken(&name),
+        NotStarted::Store(error) => error.into(),
+        NotStarted::Launch(outcome) if outcome.word == "no_binary" => {
+            Trouble::new(Exit::FAILED, "command-spawn-failed", outcome.detail)
+        }
+        other @ (NotStarted::Refused(_)
+        | NotStarted::File { .. }
+        | NotStarted::Launch(_)
+        | NotStarted::Prompt(_)
+        | NotStarted::Left { .. }) => Trouble::new(Exit::FAILED, "command-failed", other.to_string()),
+    }
+}
+
+fn read(from: impl Read) -> std::io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    from.take(PROMPT + 1).read_to_end(&mut text)?;
+    if text.len() as u64 > PROMPT {
+        return Err(std::io::Error::other(format!("it is longer than {PROMPT} bytes")));
+    }
+    Ok(text)
+}

@@ -1,0 +1,127 @@
+//! `ait start`: a new agent in a window of its project, its record first.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args as ClapArgs;
+
+use super::address::Book;
+use super::begin::{self, Begin};
+use super::envelope::{self, Answer, Trouble};
+use super::face::Face;
+use super::{Given, one, paths};
+use crate::cli::{Exit, Failure, block_on_any, print};
+use crate::lifecycle::perform::Stops;
+use crate::lifecycle::start::{self, Plan};
+use crate::process;
+use crate::record::{Mode, Session};
+use crate::store::Store;
+
+/// How long an agent has to stand before it counts as such anyway.
+const GRACE: Duration = Duration::from_secs(20);
+
+/// Start an agent in a window of its project, and give it a prompt.
+///
+/// Its record is written before its process is started, and what fails is taken back. The agent is started by its words, without a
+/// shell; the prompt is pasted once its prompt line is open, and stands in no command line and no environment.
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "Examples:\n  ait start --agent claude --title review --prompt 'Read the last commit'\n  \
+                        git diff | ait start --agent codex --prompt-stdin --format json\n  \
+                        ait start --agent claude --agent-arg=--model --agent-arg=opus"
+)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    begin: Begin,
+    /// The time in milliseconds an agent is given whose screen nobody can read, before the prompt is pasted
+    #[arg(long, value_name = "MS", default_value_t = 1200, hide = true)]
+    paste_delay_ms: u64,
+    #[command(flatten)]
+    given: Given,
+}
+
+pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
+    envelope::say("start", &args.given, || start(&args))
+}
+
+fn start(args: &Args) -> Result<Answer, Trouble> {
+    args.given.host()?;
+    let begin = &args.begin;
+    let cwd = begin.folder()?;
+    let prompt = begin.prompt()?;
+    let world = begin::world(paths()?)?;
+    begin.refuse_reserved()?;
+    let id = block_on_any(async {
+        let mut stops = Stops::new().map_err(Failure::from)?;
+        let me = process::me().map_err(Failure::from)?;
+        let session = Session {
+            name: begin.id.clone(),
+            title: begin.title.clone().filter(|title| !title.trim().is_empty()),
+            prompt: prompt.is_some(),
+            mode: Mode::Interactive,
+            ..Session::default()
+        };
+        let plan = plan(begin, &world, cwd, session, prompt).await?;
+        let started = start::start(&world, &me, &mut stops, &plan).await.map_err(begin::trouble)?;
+        Ok::<_, Trouble>((started.record, started.warnings))
+    })??;
+    let (id, warnings) = id;
+    let view = one(&id.to_string(), &args.given)?;
+    let shown = |text: &str| print::shown(text.as_bytes());
+    let mut text = format!("started {} session {}\n", shown(&view.agent), shown(&view.id));
+    text.push_str(&format!("tmux: {}\nattach: {}\n", shown(&view.tmux_session), view.attach_command));
+    if let Some(ssh) = &view.ssh_attach_command {
+        text.push_str(&format!("ssh: {ssh}\n"));
+    }
+    text.push_str(&format!("delete: {} delete {}\n", Face::ours().program(), shown(&view.id)));
+    let mut answer = Answer::new(&view, text)?;
+    answer.warnings = warnings;
+    Ok(answer)
+}
+
+async fn plan(
+    begin: &Begin,
+    world: &crate::lifecycle::perform::World,
+    cwd: PathBuf,
+    session: Session,
+    prompt: Option<Vec<u8>>,
+) -> Result<Plan, Trouble> {
+    let store: &Store = &world.store;
+    let book = Book::open(store)?;
+    if let Some(taken) =
+        [&session.name, &session.title].into_iter().flatten().find(|name| book.has_name(name))
+    {
+        return Err(begin::taken(taken));
+    }
+    let kind = begin.agent.clone();
+    let chosen = world.catalog.chooses_id(&kind).then(|| uuid::Uuid::new_v4().to_string());
+    let argv = begin.argv(&world.catalog, chosen.as_deref(), session.title.as_deref())?;
+    let words: Vec<Vec<u8>> = argv.iter().map(|word| word.clone().into_bytes()).collect();
+    let kept = world.catalog.without_text(&kind, &words);
+    let env: BTreeMap<String, String> = world
+        .catalog
+        .kept_variables(&kind)
+        .into_iter()
+        .filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?)))
+        .collect();
+    let place = begin.place(store, &cwd, begin::window(&session, &kind)).await?;
+    Ok(Plan {
+        argv,
+        kept: kept.into_iter().map(|word| String::from_utf8_lossy(&word).into_owned()).collect(),
+        session_id: chosen.unwrap_or_default(),
+        cwd: cwd.to_string_lossy().into_owned(),
+        root: place.root,
+        window: place.window,
+        tmux_session: place.session,
+        asked: place.asked,
+        server: place.server,
+        index: place.index,
+        env,
+        agent_bin: begin.binary().map(|path| path.to_string_lossy().into_owned()),
+        session,
+        prompt,
+        kind,
+        grace: GRACE,
+    })
+}

@@ -1,0 +1,187 @@
+//! Removing a session for good: its agent is ended and its pane verified gone, and only then record, archive line and folder go.
+
+use std::time::Duration;
+
+use super::perform::{self, Stops, World};
+use crate::coordinator::{Drop, End, Task};
+use crate::process::{self, Delivery, ProcessError, ProcessId, Signal};
+use crate::record::{
+    Liveness, PaneId, Record, RecordId, Refused, ServerEpoch, State, StateName, Verb, is_lease_free,
+};
+use crate::store::{PATIENCE, StoreError, turns};
+use crate::tmux::guarded::{self, BadValue, Epoch, Guard, Outcome, Token};
+use crate::tmux::{OneShot, Unanswered};
+
+/// How long an agent has to end after its pane was closed, before it is killed.
+const PATIENT: Duration = Duration::from_secs(5);
+/// How long the kernel has to end what was killed.
+const KILLED: Duration = Duration::from_secs(2);
+/// How often a record that changes meanwhile is looked at anew.
+const TRIES: usize = 4;
+
+/// A session that is no more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Removed {
+    /// A pane of it was closed, or a process ended.
+    pub killed: bool,
+}
+
+/// Why a session is still there; its record is kept.
+#[derive(Debug, thiserror::Error)]
+pub enum NotRemoved {
+    /// Another operation is at it.
+    #[error("another operation is at it ({0})")]
+    Busy(StateName),
+    /// tmux did not answer or refused.
+    #[error(transparent)]
+    Unanswered(#[from] Unanswered),
+    /// A process cannot be watched or signalled.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+    /// It was told to end and did not.
+    #[error("{0} is still there")]
+    StillThere(String),
+    /// It is not known what runs.
+    #[error("{0}")]
+    Unknown(String),
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Its folder cannot be removed.
+    #[error("cannot remove its folder: {0}")]
+    Folder(#[from] std::io::Error),
+}
+
+impl From<BadValue> for NotRemoved {
+    fn from(value: BadValue) -> Self {
+        Self::Unknown(value.to_string())
+    }
+}
+
+/// Removes a session, whatever state it is in.
+///
+/// # Errors
+/// [`NotRemoved`].
+pub async fn remove(
+    world: &World,
+    me: &ProcessId,
+    stops: &mut Stops,
+    id: RecordId,
+) -> Result<Removed, NotRemoved> {
+    let mut killed = false;
+    let mut tries = 0;
+    while let Some(record) = world.store.read()?.records.get(id).cloned() {
+        tries += 1;
+        if tries > TRIES {
+            return Err(NotRemoved::Busy(record.state.name()));
+        }
+        let facts = world.system.facts();
+        match &record.state {
+            State::Live if record.lease.is_none() || is_lease_free(&record, &facts) => {
+                killed |= end(&record).await?;
+                let verb = [(Some(id), Verb::Drop { nonce: None })];
+                match world.store.apply(&verb, &facts, PATIENCE)?.pop() {
+                    // a supervisor saw the end first, and the archive has it
+                    Some(Ok(_) | Err(Refused::NoSuchRecord(_))) | None => {}
+                    Some(Err(refused)) => return Err(NotRemoved::Unknown(refused.to_string())),
+                }
+            }
+            State::Frozen { .. } => {
+                let stood = record.location.pane_id().is_some();
+                let task = Task { record: id, me: me.clone() };
+                let outcome = perform::run(world, id, &mut Drop::new(task), stops, &mut |_| {}).await;
+                match outcome.end {
+                    End::Done => killed |= stood,
+                    End::Planned | End::Refused | End::Failed | End::Left => {
+                        return Err(NotRemoved::Unknown(format!("{}: {}", outcome.word, outcome.detail)));
+                    }
+                }
+            }
+            State::Live | State::Freezing | State::Restoring { .. } | State::Aborting { .. } => {
+                return Err(NotRemoved::Busy(record.state.name()));
+            }
+        }
+    }
+    let folder = turns::folder(world.store.paths(), id);
+    match folder.symlink_metadata() {
+        Ok(meta) if meta.is_dir() => std::fs::remove_dir_all(&folder)?,
+        // a link is taken away, never followed
+        Ok(_) => std::fs::remove_file(&folder)?,
+        Err(_) => {}
+    }
+    world.store.remove_captures(id);
+    world.store.delete_archived(id, world.system.facts().now, PATIENCE)?;
+    Ok(Removed { killed })
+}
+
+/// Ends a live record's agent; whether anything had to be ended.
+async fn end(record: &Record) -> Result<bool, NotRemoved> {
+    let mut killed = false;
+    if let (Some(pane), Some(process), Some(epoch)) =
+        (record.location.pane_id(), record.location.process(), record.ait.server.as_ref())
+    {
+        killed |= close(pane, process, epoch).await?;
+    }
+    let agents = [record.agent_process(), record.location.process().cloned()];
+    for agent in agents.into_iter().flatten().filter(|agent| !agent.started.is_empty()) {
+        killed |= gone(&agent)?;
+    }
+    Ok(killed)
+}
+
+/// Closes the pane, if it is the record's still, and sees that it is gone.
+async fn close(pane: PaneId, process: &ProcessId, epoch: &ServerEpoch) -> Result<bool, NotRemoved> {
+    let server = OneShot::new(&epoch.socket)?;
+    let Some(life) = holds(&server, pane, process, epoch).await? else { return Ok(false) };
+    let guard = Guard::new(tmux_control::PaneId(pane.0), life).process(process.pid);
+    match guarded::kill_pane(guard, Token::random()?).run(&server).await {
+        Ok(Outcome::Done | Outcome::NotMet | Outcome::Unknown) => {}
+        Ok(Outcome::Refused(words)) => return Err(Unanswered::Refused { words }.into()),
+        // the last pane may take its server along
+        Err(_) if process::liveness(&epoch.process()) == Liveness::Gone => return Ok(true),
+        Err(error) => return Err(error.into()),
+    }
+    match holds(&server, pane, process, epoch).await? {
+        None => Ok(true),
+        Some(_) => Err(NotRemoved::StillThere(format!("pane {pane}"))),
+    }
+}
+
+/// The server's life, if that pane holds that process there.
+async fn holds(
+    server: &OneShot,
+    pane: PaneId,
+    process: &ProcessId,
+    epoch: &ServerEpoch,
+) -> Result<Option<Epoch>, NotRemoved> {
+    let format = "#{pid} #{start_time} #{pane_id} #{pane_pid}";
+    let answer = match server.run(["list-panes", "-a", "-F", format]).await {
+        Ok(answer) => answer,
+        Err(_) if process::liveness(&epoch.process()) == Liveness::Gone => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let answer = String::from_utf8_lossy(&answer);
+    let is_it = |line: &&str| {
+        let fields: Vec<&str> = line.split(' ').collect();
+        let own = [epoch.pid.to_string(), pane.to_string(), process.pid.to_string()];
+        matches!(&fields[..], [server, _, pane, pid] if [server, pane, pid].iter().zip(&own).all(|(a, b)| *a == b))
+    };
+    let started = answer.lines().find(is_it).and_then(|line| line.split(' ').nth(1)?.parse().ok());
+    // an earlier life's pid that came again is another server
+    let started = started.filter(|started| epoch.started_at.is_none_or(|own| own == *started));
+    Ok(started.map(|started_at| Epoch { pid: epoch.pid, started_at }))
+}
+
+/// Sees a process end, by its own handle, and kills it if it will not; whether it had to be.
+fn gone(process: &ProcessId) -> Result<bool, NotRemoved> {
+    if process::await_death_within(process, PATIENT)? {
+        return Ok(false);
+    }
+    match process::signal(process, Signal::KILL)? {
+        Delivery::Gone => Ok(false),
+        Delivery::Delivered => match process::await_death_within(process, KILLED)? {
+            true => Ok(true),
+            false => Err(NotRemoved::StillThere(format!("process {}", process.pid))),
+        },
+    }
+}

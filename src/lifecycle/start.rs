@@ -1,0 +1,274 @@
+//! Starting a new agent: its record is written first, under a lease, and says what is true whatever step is the last one.
+//!
+//! ```text
+//! record (restoring, leased) → prompt on disk → launch → standing → live and stamped → prompt pasted
+//!   └──────────── a failure: the pane is closed, record, archive line and folder go ────────┘
+//! ```
+//!
+//! A launch that nobody answered for is left to `reconcile`, which finds it by its mark.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::perform::{self, Stops, World};
+use super::{prompt, remove};
+use crate::coordinator::{End, Outcome, Restore, RestoreOrder, Task};
+use crate::process::ProcessId;
+use crate::record::{
+    self, Capture, Location, Mode, Ours, Record, RecordId, Records, RestoreMode, Restores, ServerEpoch,
+    Session, Stamp, State, Verb,
+};
+use crate::store::{PATIENCE, StoreError, draw, make_private, turns};
+
+/// What is to be started.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The provider's name.
+    pub kind: String,
+    /// The agent's words, its program first.
+    pub argv: Vec<String>,
+    /// What of them the record keeps: no text, no secret.
+    pub kept: Vec<String>,
+    /// The conversation's id, where it was chosen; else empty.
+    pub session_id: String,
+    /// The folder it works in, resolved.
+    pub cwd: String,
+    /// The project that folder belongs to.
+    pub root: String,
+    /// The window's name.
+    pub window: String,
+    /// The tmux session of its project, or the one that was asked for.
+    pub tmux_session: String,
+    /// That session was asked for by its name.
+    pub asked: bool,
+    /// The server it goes to, where one listens.
+    pub server: Option<ServerEpoch>,
+    /// Where windows begin there.
+    pub index: Option<i64>,
+    /// The environment it is launched with.
+    pub env: BTreeMap<String, String>,
+    /// Its program, where it was given by its path.
+    pub agent_bin: Option<String>,
+    /// What it is called.
+    pub session: Session,
+    /// Its first prompt.
+    pub prompt: Option<Vec<u8>>,
+    /// The most time it has before it counts as standing.
+    pub grace: Duration,
+}
+
+/// Why nothing was started. What had been made is gone again.
+#[derive(Debug, thiserror::Error)]
+pub enum NotStarted {
+    /// Another session goes by that name.
+    #[error("a session is called {0} already")]
+    NameTaken(String),
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The store refused the record.
+    #[error("the store refused: {0}")]
+    Refused(String),
+    /// A file of the session cannot be written.
+    #[error("cannot write {path}: {why}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: std::io::Error,
+    },
+    /// tmux refused, or the agent ended at once.
+    #[error("{}", words(.0))]
+    Launch(Outcome),
+    /// It runs, and its prompt did not reach it.
+    #[error("its prompt was not pasted: {0}")]
+    Prompt(prompt::NotPasted),
+    /// It failed, and what was made could not be taken back.
+    #[error("{first}; what was started is still there: {why}")]
+    Left {
+        /// The failure.
+        first: String,
+        /// Why it could not be taken back.
+        why: String,
+    },
+}
+
+/// An agent that was started.
+#[derive(Debug, Clone)]
+pub struct Started {
+    /// Its record.
+    pub record: RecordId,
+    /// What is said besides.
+    pub warnings: Vec<String>,
+}
+
+fn words(outcome: &Outcome) -> String {
+    if outcome.detail.is_empty() {
+        outcome.word.clone()
+    } else {
+        format!("{}: {}", outcome.word, outcome.detail)
+    }
+}
+
+/// Starts an agent.
+///
+/// # Errors
+/// [`NotStarted`].
+pub async fn start(
+    world: &World,
+    me: &ProcessId,
+    stops: &mut Stops,
+    plan: &Plan,
+) -> Result<Started, NotStarted> {
+    let (record, mut machine) = prepare(world, me, plan)?;
+    let id = record.id;
+    let done = match begun(world, stops, plan, id, &mut machine).await {
+        Ok(warnings) => return Ok(Started { record: id, warnings }),
+        Err(failed) => failed,
+    };
+    if matches!(&done, NotStarted::Launch(outcome) if outcome.end == End::Left) {
+        return Err(done);
+    }
+    match remove::remove(world, me, stops, id).await {
+        Ok(_) => Err(done),
+        Err(why) => Err(NotStarted::Left { first: done.to_string(), why: why.to_string() }),
+    }
+}
+
+async fn begun(
+    world: &World,
+    stops: &mut Stops,
+    plan: &Plan,
+    id: RecordId,
+    machine: &mut Restore,
+) -> Result<Vec<String>, NotStarted> {
+    let folder = turns::folder(world.store.paths(), id);
+    if let Some(prompt) = &plan.prompt {
+        write(&folder, "prompt.md", prompt)?;
+    }
+    let outcome = perform::run(world, id, machine, stops, &mut |_| {}).await;
+    if outcome.end != End::Done {
+        return Err(NotStarted::Launch(outcome));
+    }
+    let mut warnings = outcome.warnings.clone();
+    let pasted = plan.prompt.as_ref().filter(|_| plan.session.mode == Mode::Interactive);
+    match (pasted, outcome.word.strip_prefix("blocked:")) {
+        (Some(_), Some(dialog)) => {
+            warnings.push(format!("it waits at a dialog ({dialog}); its prompt was not pasted"));
+        }
+        (Some(text), None) => {
+            let snapshot = world.store.read()?;
+            let record = snapshot.records.get(id);
+            let pasted = match record {
+                Some(record) => prompt::paste(world, record, text).await,
+                None => Err(prompt::NotPasted::Gone),
+            };
+            warnings.extend(pasted.map_err(NotStarted::Prompt)?);
+        }
+        (None, _) => {}
+    }
+    Ok(warnings)
+}
+
+/// Writes the record, leased to this process, and gives the machine that launches its agent.
+fn prepare(world: &World, me: &ProcessId, plan: &Plan) -> Result<(Box<Record>, Restore), NotStarted> {
+    let facts = world.system.facts();
+    let mode = if plan.session_id.is_empty() { RestoreMode::Repick } else { RestoreMode::Resume };
+    let names: Vec<&str> =
+        [&plan.session.name, &plan.session.title].into_iter().flatten().map(String::as_str).collect();
+    let made = world.store.update(&facts, PATIENCE, |batch| {
+        if let Some(taken) = names.iter().find(|name| is_taken(batch.records(), name)) {
+            return Err(NotStarted::NameTaken((*taken).to_owned()));
+        }
+        let mut id = RecordId::from_bits(draw());
+        while batch.records().get(id).is_some() {
+            id = RecordId::from_bits(draw());
+        }
+        let archived = Box::new(blank(plan, id, facts.now));
+        let refused = |refused: record::Refused| NotStarted::Refused(refused.to_string());
+        batch.step(Some(id), &Verb::Revive { archived, lost: None, capture: None }).map_err(refused)?;
+        let begin = Verb::RestoreBegin { owner: me.clone(), mode };
+        let nonce = match batch.step(Some(id), &begin).map_err(refused)?.outcome {
+            record::Outcome::Restoring(nonce) => nonce,
+            other => return Err(NotStarted::Refused(format!("{other:?}"))),
+        };
+        let record = batch.records().get(id).map(|record| Box::new(Record::clone(record)));
+        record.map(|record| (record, nonce)).ok_or_else(|| NotStarted::Refused("no record".to_owned()))
+    })?;
+    let (record, nonce) = made?;
+    let order = RestoreOrder {
+        task: Task { record: record.id, me: me.clone() },
+        mode,
+        session: plan.asked.then(|| plan.tmux_session.clone()),
+        dry_run: false,
+        grace: plan.grace,
+    };
+    let machine = Restore::start(order, record.clone(), nonce, plan.argv.clone());
+    Ok((record, machine))
+}
+
+fn is_taken(records: &Records, name: &str) -> bool {
+    records.iter().any(|record| record.ait.session.as_ref().is_some_and(|session| session.is_called(name)))
+}
+
+/// The record of an agent that is nowhere yet.
+fn blank(plan: &Plan, id: RecordId, now: Stamp) -> Record {
+    Record {
+        id,
+        root: plan.root.clone(),
+        window: plan.window.clone(),
+        window_slot: 1,
+        location: Location::Gone,
+        session: plan.tmux_session.clone(),
+        operation: String::new(),
+        task_id: String::new(),
+        agent_string: format!("{}/{}", plan.kind, model(plan)),
+        agent_kind: plan.kind.clone(),
+        codeagent_session_id: plan.session_id.clone(),
+        transcript_path: String::new(),
+        started_at: Some(now),
+        state_at: Some(now),
+        frozen_at: Some(now),
+        state: State::Frozen { lost: None },
+        lease: None,
+        capture: Capture::default(),
+        last_phase: String::new(),
+        standin_pid: 0,
+        restore: Restores::default(),
+        ait: Ours {
+            agent_bin: plan.agent_bin.clone(),
+            argv: Some(plan.kept.clone()),
+            cwd: Some(plan.cwd.clone()),
+            env: Some(plan.env.clone()),
+            host: Some(record::Host::Pane),
+            origin: Some(record::Origin::Started),
+            runtime_id: Some(uuid::Uuid::new_v4().to_string()),
+            server: plan.server.clone(),
+            session: Some(plan.session.clone()),
+            window_index: plan.index,
+            ..Ours::default()
+        },
+        unknown: Default::default(),
+    }
+}
+
+fn model(plan: &Plan) -> String {
+    let argv: Vec<Vec<u8>> = plan.argv.iter().map(|word| word.clone().into_bytes()).collect();
+    crate::provider::model(&argv).unwrap_or_else(|| "unknown".to_owned())
+}
+
+/// Writes a file of the session, 0600, in its own folder, 0700.
+fn write(folder: &Path, name: &str, text: &[u8]) -> Result<(), NotStarted> {
+    make_private(folder)?;
+    let path = folder.join(name);
+    let mut options = std::fs::OpenOptions::new();
+    let written =
+        options.write(true).create(true).truncate(true).mode(0o600).open(&path).and_then(|mut file| {
+            file.write_all(text)?;
+            file.sync_all()
+        });
+    written.map_err(|why| NotStarted::File { path, why })
+}

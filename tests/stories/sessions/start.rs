@@ -1,0 +1,277 @@
+//! Starting, glancing, logs, deleting: on a tmux full of habits.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::{data, habits, refusal};
+use crate::support::tmux::Start;
+use crate::support::{DEADLINE, Home, Ran, Tmux, wait_until};
+
+/// `ait …` run inside the project `alpha`, on the story's own server.
+#[track_caller]
+fn ait(home: &Home, words: &[&str]) -> Ran {
+    let mut command = home.ait_command(words);
+    home.agent_program("claude");
+    command.current_dir(home.project("alpha"));
+    Ran::run(&mut command)
+}
+
+/// Starts a session that must start; its data.
+#[track_caller]
+fn started(home: &Home, words: &[&str]) -> Value {
+    let all = [&["start", "--agent", "claude", "--format", "json"], words].concat();
+    data(&ait(home, &all).ok(), "start")
+}
+
+/// Nothing of any session is left on disk.
+#[track_caller]
+fn nothing_is_left(home: &Home) {
+    assert_eq!(home.records(), Vec::<Value>::new());
+    let folders = home.home().join(".local/state/ait/sessions");
+    let left: Vec<_> = std::fs::read_dir(folders).into_iter().flatten().flatten().collect();
+    assert!(left.is_empty(), "{left:?}");
+    assert_eq!(data(&ait(home, &["list", "--all", "--format", "json"]).ok(), "list"), serde_json::json!([]));
+}
+
+fn argv(pid: &Value) -> String {
+    let path = format!("/proc/{pid}/cmdline");
+    String::from_utf8_lossy(&std::fs::read(path).unwrap()).replace('\0', " ")
+}
+
+fn shows(home: &Home, id: &str, text: &str) {
+    wait_until(&format!("{text:?} on its screen"), DEADLINE, || {
+        let seen = data(&ait(home, &["glance", id, "--format", "json"]).ok(), "glance");
+        seen["tail"].as_str().unwrap().contains(text).then_some(())
+    });
+}
+
+#[test]
+fn a_session_starts_with_its_prompt() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    let prompt = "say; $(x) #{pane_id}\nsecond line";
+    let seen = started(
+        &home,
+        &["--title", "Fix API", "--prompt", prompt, "--agent-arg=--effort", "--agent-arg", "a; $(x)"],
+    );
+    let id = seen["id"].as_str().unwrap();
+    for (field, value) in
+        [("agent", "claude"), ("status", "running"), ("title", "Fix API"), ("tmux_session", "alpha")]
+    {
+        assert_eq!(seen[field], value, "{field}: {seen:#}");
+    }
+    let pane = seen["location"]["pane"].as_str().unwrap();
+    assert_eq!(
+        tmux.format(pane, "#{@aitask_record} #{@aitask_frozen}#{@aitask_restore_attempt}"),
+        format!("{id} ")
+    );
+    assert_eq!(tmux.format(pane, "#{window_name} #{window_index} #{pane_index}"), "Fix API 1 1");
+    let record = home.record(id).unwrap();
+    assert_eq!(record["state"], "live", "{record:#}");
+    assert_eq!(record["ait"]["generation"], 1, "{record:#}");
+    let line = argv(&seen["location"]["pid"]);
+    let session_id = record["codeagent_session_id"].as_str().unwrap();
+    let words = format!("--session-id {session_id} --name Fix API --effort a; $(x) ");
+    assert!(line.ends_with(&words), "{line}");
+    assert!(!line.contains("second line"), "{line}");
+    let resume: Vec<&str> =
+        seen["provider_resume"]["resume_args"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert_eq!(resume[..2], ["--resume", session_id], "{seen:#}");
+    let prompt_file = seen["prompt_file"].as_str().unwrap();
+    assert_eq!(std::fs::read_to_string(prompt_file).unwrap(), prompt);
+    wait_until("the whole prompt as one turn of the conversation", DEADLINE, || {
+        let text = std::fs::read_to_string(home.conversation_file("claude", session_id)?).ok()?;
+        (home.turns("claude", session_id) == 1 && text.contains("#{pane_id}\\nsecond line")).then_some(())
+    });
+    shows(&home, "Fix API", "0 earlier");
+    assert_eq!(tmux.ok(["list-buffers", "-F", "#{buffer_name}"]), "", "the paste left nothing");
+    assert!(!std::fs::read_to_string(home.store()).unwrap().contains("second line"));
+}
+
+#[test]
+fn a_start_says_how_to_go_on() {
+    let home = Home::new();
+    let _tmux = habits(&home);
+    let text = ait(&home, &["start", "--agent", "claude", "--host", "box"]).ok().text();
+    let id = home.records()[0]["id"].as_str().unwrap().to_owned();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[0], format!("started claude session {id}"), "{text}");
+    assert_eq!(lines[1], "tmux: alpha", "{text}");
+    assert!(lines[2].starts_with("attach: tmux -S "), "{text}");
+    assert!(lines[3].starts_with("ssh: ssh -t box "), "{text}");
+    assert_eq!(lines[4], format!("delete: ait delete {id}"), "{text}");
+}
+
+#[test]
+fn wrong_words_start_nothing() {
+    let home = Home::new();
+    let _tmux = habits(&home);
+    for words in ["--session-id", "-r", "-rX", "-c", "--resume=x"] {
+        let arg = format!("--agent-arg={words}");
+        let ran = ait(&home, &["start", "--agent", "claude", "--format", "json", &arg]).code(64);
+        assert_eq!(refusal(&ran), "reserved-agent-arg", "{words}");
+    }
+    for (words, code, exit) in [
+        (&["--agent", "claude", "--prompt", "a", "--prompt-stdin"][..], "multiple-prompt-sources", 64),
+        (&["--agent", "claude", "--prompt-file", "/no/such/file"], "prompt-file-read-failed", 1),
+        (&["--agent", "claude", "--cwd", "/no/such/folder"], "cwd-unavailable", 64),
+        (&["--agent", "claude", "--cwd", "/dev/null"], "cwd-not-directory", 64),
+        (&["--agent", "nobody"], "invalid-agent", 64),
+        (&["--agent", "claude", "--prompt", "x\x1b[201~y"], "invalid-prompt", 64),
+    ] {
+        let all = [&["start", "--format", "json"], words].concat();
+        assert_eq!(refusal(&ait(&home, &all).code(exit)), code, "{words:?}");
+    }
+    nothing_is_left(&home);
+}
+
+#[test]
+fn a_start_that_fails_leaves_nothing() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    let before = tmux.panes();
+    home.script("quick", "#!/bin/sh\necho no such option >&2\nexit 3\n");
+    let quick = home.bin().join("quick");
+    for binary in [quick.to_str().unwrap(), "/no/such/program"] {
+        let words =
+            ["start", "--agent", "claude", "--prompt", "P", "--agent-bin", binary, "--format", "json"];
+        let ran = ait(&home, &words).code(1);
+        assert!(["command-failed", "command-spawn-failed"].contains(&refusal(&ran).as_str()), "{ran}");
+        nothing_is_left(&home);
+        wait_until("its pane to be gone", DEADLINE, || (tmux.panes() == before).then_some(()));
+    }
+    // tmux itself refuses to make a window
+    home.wrap_tmux("case \"$*\" in *exec*--record*) echo 'create window failed' >&2; exit 1;; esac\nexec \"$TMUX_REAL\" \"$@\"");
+    let ran = ait(&home, &["start", "--agent", "claude", "--prompt", "P", "--format", "json"]).code(1);
+    home.unwrap_tmux();
+    assert_eq!(refusal(&ran), "command-failed", "{ran}");
+    nothing_is_left(&home);
+}
+
+#[test]
+fn a_prompt_that_cannot_be_pasted_takes_its_agent_along() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    let before = tmux.panes();
+    home.wrap_tmux(
+        "case \"$*\" in *paste-buffer*) echo 'no buffer' >&2; exit 1;; esac\nexec \"$TMUX_REAL\" \"$@\"",
+    );
+    let ran = ait(&home, &["start", "--agent", "claude", "--prompt", "P", "--format", "json"]).code(1);
+    home.unwrap_tmux();
+    assert_eq!(refusal(&ran), "command-failed", "{ran}");
+    nothing_is_left(&home);
+    assert_eq!(tmux.panes(), before);
+    assert_eq!(tmux.ok(["list-buffers"]), "");
+}
+
+#[test]
+fn of_two_starts_under_one_name_one_wins() {
+    let home = Home::new();
+    let _tmux = habits(&home);
+    home.agent_program("claude");
+    let root = home.project("alpha");
+    let run = || {
+        let mut command =
+            home.ait_command(["start", "--agent", "claude", "--id", "same", "--format", "json"]);
+        command.current_dir(&root);
+        std::thread::spawn(move || Ran::run(&mut command))
+    };
+    let both = [run(), run()].map(|run| run.join().unwrap());
+    let (won, lost): (Vec<_>, Vec<_>) = both.iter().partition(|ran| ran.status.success());
+    assert_eq!((won.len(), lost.len()), (1, 1), "{both:?}");
+    assert_eq!(refusal(lost[0]), "session-exists");
+    let seen = data(won[0], "start");
+    assert_eq!(data(&ait(&home, &["show", "same", "--format", "json"]).ok(), "show")["id"], seen["id"]);
+    assert_eq!(home.records().len(), 1);
+}
+
+#[test]
+fn a_glance_changes_nothing() {
+    let home = Home::new();
+    let _tmux = habits(&home);
+    let seen = started(&home, &["--id", "g"]);
+    let before = std::fs::read(home.store()).unwrap();
+    shows(&home, "g", "? for shortcuts");
+    let glance = data(&ait(&home, &["glance", "g", "--tail", "2", "--format", "json"]).ok(), "glance");
+    let tail = glance["tail"].as_str().unwrap();
+    assert!(tail.lines().count() <= 2 && tail.ends_with('\n'), "{glance:#}");
+    assert!(!tail.trim_end_matches('\n').ends_with('\n'), "no blank lines at the end: {glance:#}");
+    for absent in ["cwd", "attach_command", "ssh_attach_command"] {
+        assert!(glance.get(absent).is_none(), "{absent}: {glance:#}");
+    }
+    assert_eq!(glance["updated_at"], seen["updated_at"]);
+    assert_eq!(std::fs::read(home.store()).unwrap(), before);
+    let logs = data(&ait(&home, &["logs", "g", "--format", "json"]).ok(), "logs");
+    assert_eq!(logs["source"], "tmux", "{logs:#}");
+    assert!(logs["text"].as_str().unwrap().contains("? for shortcuts"), "{logs:#}");
+}
+
+#[test]
+fn a_stopped_session_is_glanced_at_without_an_error() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    let seen = started(&home, &["--id", "g"]);
+    tmux.ok(["kill-pane", "-t", seen["location"]["pane"].as_str().unwrap()]);
+    let glance = data(&ait(&home, &["glance", "g", "--format", "json"]).ok(), "glance");
+    assert_eq!((&glance["status"], &glance["tail"]), (&"stopped".into(), &"".into()), "{glance:#}");
+    assert!(glance.get("last_terminal_activity_at").is_none(), "{glance:#}");
+    let ran = ait(&home, &["logs", "g", "--format", "json"]).code(1);
+    assert_eq!(refusal(&ran), "logs-unavailable");
+    assert!(ait(&home, &["attach", "g"]).code(1).errors().contains("not running"));
+}
+
+#[test]
+fn a_session_is_deleted_once_its_pane_is_gone() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    let (gone, stays) = (started(&home, &["--id", "x", "--prompt", "P"]), started(&home, &["--id", "x-1"]));
+    let pid = &gone["location"]["pid"];
+    let process = crate::support::proc::Process::of(pid.as_u64().unwrap() as u32).unwrap();
+    let told = data(&ait(&home, &["delete", "x", "--format", "json"]).ok(), "delete");
+    assert_eq!((&told["deleted"], &told["killed"]), (&true.into(), &true.into()), "{told:#}");
+    assert!(!process.alive());
+    let pane = gone["location"]["pane"].as_str().unwrap();
+    assert!(!tmux.panes().iter().any(|one| one.id == pane), "its pane is gone");
+    assert!(!Path::new(told["session_dir"].as_str().unwrap()).exists());
+    assert_eq!(
+        refusal(&ait(&home, &["show", gone["id"].as_str().unwrap(), "--format", "json"]).code(1)),
+        "session-not-found"
+    );
+    let other = data(&ait(&home, &["show", "x-1", "--format", "json"]).ok(), "show");
+    assert_eq!((&other["id"], &other["status"]), (&stays["id"], &"running".into()));
+    // the other one by its text answer, once it has stopped by itself
+    tmux.ok(["kill-pane", "-t", stays["location"]["pane"].as_str().unwrap()]);
+    let text = ait(&home, &["delete", "x-1"]).ok().text();
+    assert_eq!(text, format!("deleted {} (tmux killed: no)", stays["id"].as_str().unwrap()));
+    nothing_is_left(&home);
+}
+
+#[test]
+fn a_kill_that_fails_keeps_the_session() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    let seen = started(&home, &["--id", "k"]);
+    home.wrap_tmux("case \"$*\" in *kill-pane*) echo 'no' >&2; exit 1;; esac\nexec \"$TMUX_REAL\" \"$@\"");
+    let ran = ait(&home, &["delete", "k", "--format", "json"]).code(1);
+    assert_eq!(refusal(&ran), "session-not-stopped", "{ran}");
+    home.wrap_tmux("exit 1");
+    let ran = ait(&home, &["delete", "k", "--format", "json"]).code(1);
+    assert_eq!(refusal(&ran), "session-not-stopped", "{ran}");
+    home.unwrap_tmux();
+    let still = data(&ait(&home, &["show", "k", "--format", "json"]).ok(), "show");
+    assert_eq!((&still["id"], &still["status"]), (&seen["id"], &"running".into()));
+    ait(&home, &["delete", "k"]).ok();
+    nothing_is_left(&home);
+    assert!(!tmux.ok(["list-windows", "-a", "-F", "#{window_name}"]).lines().any(|name| name == "k"));
+}
+
+#[test]
+fn a_session_without_a_server_starts_one() {
+    let home = Home::new();
+    let tmux = Tmux::unstarted(&home, Start::default());
+    let seen = started(&home, &["--id", "first"]);
+    tmux.remember();
+    assert_eq!(seen["status"], "running", "{seen:#}");
+    assert_eq!(tmux.ok(["list-sessions", "-F", "#{session_name}"]), "alpha");
+}
