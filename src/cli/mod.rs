@@ -81,9 +81,11 @@ enum Command {
     Recover(recover::Args),
     Drop(drop::Args),
     Start(session::start::Args),
+    Run(session::run::Args),
     List(session::list::Args),
     Show(session::show::Args),
     Command(session::command::Args),
+    Resume(session::resume::Args),
     Glance(session::glance::Args),
     Logs(session::logs::Args),
     Attach(session::attach::Args),
@@ -104,6 +106,8 @@ enum Command {
     Store(store::Args),
     #[command(hide = true)]
     Exec(exec::Args),
+    #[command(hide = true)]
+    Runner(session::runner::Args),
     /// An operation of several steps, in a session of its own
     #[command(hide = true)]
     Coordinate(coordinate::Args),
@@ -130,6 +134,9 @@ impl Command {
             Self::Recover(args) => recover::run(args),
             Self::Drop(args) => drop::run(args),
             Self::Start(args) => session::start::run(args),
+            Self::Run(args) => session::run::run(args),
+            Self::Runner(args) => session::runner::run(args),
+            Self::Resume(args) => session::resume::run(args),
             Self::List(args) => session::list::run(args),
             Self::Show(args) => session::show::run(args),
             Self::Command(args) => session::command::run(args),

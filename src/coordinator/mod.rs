@@ -33,7 +33,7 @@ pub use fleet::{Fleet, FleetHeard, Next, Pace};
 pub use freeze::{Freeze, Order};
 pub use launch::{Around, Launch, Launched, RestoreOrder, Started};
 pub use proof::{Named, PaneNow, Proof};
-pub use restore::Restore;
+pub use restore::{Birth, Restore};
 pub use sight::{Composer, Mood, Policy, Refusal, Sight, judge};
 pub use told::{End, Outcome, Step, Told};
 

@@ -58,6 +58,7 @@ pub fn prepare(
 ) -> Result<Command, NotStarted> {
     if let Some(nonce) = nonce
         && !is_under(record, nonce)
+        && !is_this(record)
     {
         return Err(NotStarted::Superseded(record.id));
     }
@@ -130,6 +131,16 @@ fn is_under(record: &Record, nonce: Nonce) -> bool {
         State::Live | State::Freezing | State::Frozen { .. } | State::Aborting { .. } => false,
     };
     restoring && record.lease.as_ref().is_some_and(|lease| lease.nonce == nonce)
+}
+
+/// Whether the record is live already by this very process: whoever launched it needed no more proof than its launch.
+fn is_this(record: &Record) -> bool {
+    let own = i32::try_from(std::process::id()).ok();
+    let live = match &record.state {
+        State::Live => true,
+        State::Freezing | State::Frozen { .. } | State::Restoring { .. } | State::Aborting { .. } => false,
+    };
+    live && record.location.process().map(|process| process.pid) == own
 }
 
 fn recorded_path(record: &Record) -> OsString {

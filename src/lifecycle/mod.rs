@@ -14,7 +14,9 @@
 //! | [`prompt`] | a session's first prompt into its pane |
 //! | [`recover`] | a fleet that was lost, back in its places and conversations |
 //! | [`remove`] | a session and its agent gone for good |
+//! | [`revive`] | a stopped session's record, ready for its restore |
 //! | [`root`] | which project a folder belongs to |
+//! | [`runner`] | one prompt to its end, in its pane |
 //! | [`server`] | a server in place of one that a crash took |
 //! | [`shared`] | the server that several Codex share |
 //! | [`start`] | a new agent, its record first |
@@ -33,7 +35,9 @@ pub mod place;
 pub mod prompt;
 pub mod recover;
 pub mod remove;
+pub mod revive;
 pub mod root;
+pub mod runner;
 pub mod server;
 pub(crate) mod shared;
 pub mod start;

@@ -115,7 +115,7 @@ pub async fn remove(
 }
 
 /// Ends a live record's agent; whether anything had to be ended.
-async fn end(record: &Record) -> Result<bool, NotRemoved> {
+pub(super) async fn end(record: &Record) -> Result<bool, NotRemoved> {
     let mut killed = false;
     if let (Some(pane), Some(process), Some(epoch)) =
         (record.location.pane_id(), record.location.process(), record.ait.server.as_ref())

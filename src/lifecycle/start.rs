@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use super::perform::{self, Stops, World};
 use super::{prompt, remove};
-use crate::coordinator::{End, Outcome, Restore, RestoreOrder, Task};
+use crate::coordinator::{Birth, End, Outcome, Restore, RestoreOrder, Task};
 use crate::process::ProcessId;
 use crate::record::{
     self, Capture, Location, Mode, Ours, Record, RecordId, Records, RestoreMode, Restores, ServerEpoch,
@@ -206,7 +206,11 @@ fn prepare(world: &World, me: &ProcessId, plan: &Plan) -> Result<(Box<Record>, R
         dry_run: false,
         grace: plan.grace,
     };
-    let machine = Restore::start(order, record.clone(), nonce, plan.argv.clone());
+    let birth = match plan.session.mode {
+        Mode::Interactive => Birth::Standing,
+        Mode::Run => Birth::Launched,
+    };
+    let machine = Restore::start(order, record.clone(), nonce, plan.argv.clone(), birth);
     Ok((record, machine))
 }
 

@@ -170,6 +170,31 @@ impl Begin {
         Ok(argv)
     }
 
+    /// What a run needs: an agent that reads its prompt and leaves, and a prompt.
+    pub(super) fn refuse_run(&self, prompt: Option<&[u8]>) -> Result<(), Trouble> {
+        if !["claude", "codex"].contains(&self.agent.as_str()) {
+            let message = format!("{} has no way to answer one prompt and leave", self.agent);
+            return Err(Trouble::new(Exit::USAGE, "unsupported-run-agent", message));
+        }
+        if prompt.is_none_or(|prompt| prompt.trim_ascii().is_empty()) {
+            return Err(Trouble::new(Exit::USAGE, "missing-prompt", "a run needs a prompt"));
+        }
+        Ok(())
+    }
+
+    /// The words of an agent that answers one prompt, read from standard input, and leaves.
+    pub(super) fn argv_of_run(&self) -> Vec<String> {
+        let program = self.binary().map(|path| path.to_string_lossy().into_owned());
+        let (before, after): (&[&str], &[&str]) =
+            if self.agent == "codex" { (&["exec"], &["-"]) } else { (&["-p"], &[]) };
+        let own = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let mut argv = vec![program.unwrap_or_else(|| self.agent.clone())];
+        argv.extend(own(before));
+        argv.extend(self.agent_arg.iter().cloned());
+        argv.extend(own(after));
+        argv
+    }
+
     /// Where it goes: its project's session on the server that was named, this shell's, or the user's default one.
     pub(super) async fn place(&self, store: &Store, cwd: &Path, window: String) -> Result<Place, Trouble> {
         let root = root_of(cwd).map_err(Failure::from)?.to_string_lossy().into_owned();
@@ -190,11 +215,15 @@ impl Begin {
             Err(why) => return Err(Trouble::new(Exit::UNAVAILABLE, "tmux-unavailable", why.to_string())),
         };
         let (server, index) = epoch.map_or((None, None), |(epoch, index)| (Some(epoch), index));
+        let is_default = sockets::resolved(&sockets::folder().join("default")) == socket;
         let records = &store.read()?.records;
         let session = match &self.session {
             Some(name) => name.clone(),
             None => project_session(records, &root, server.as_ref()),
         };
+        // a supervisor attaches to the server a record names, and old servers crash when windows change while one attaches: the
+        // default server needs not be named before its window is made
+        let server = server.filter(|_| !is_default);
         Ok(Place { asked: self.session.is_some(), root, window, session, server, index })
     }
 }
@@ -218,6 +247,12 @@ fn project_session(records: &Records, root: &str, server: Option<&ServerEpoch>) 
         number += 1;
     }
     free
+}
+
+/// An agent's words below the process that keeps its log and its exit status.
+pub(super) fn below_runner(program: &Path, words: &[String]) -> Vec<String> {
+    let own = [program.to_string_lossy().into_owned(), "runner".to_owned(), "--".to_owned()];
+    own.into_iter().chain(words.iter().cloned()).collect()
 }
 
 /// What its window is called.

@@ -15,7 +15,7 @@ use crate::cli::{Exit, Failure, block_on_any, print};
 use crate::lifecycle::perform::Stops;
 use crate::lifecycle::start::{self, Plan};
 use crate::process;
-use crate::record::{Mode, Session};
+use crate::record::{Mode, RecordId, Session};
 use crate::store::Store;
 
 /// How long an agent has to stand before it counts as such anyway.
@@ -46,28 +46,39 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
 }
 
 fn start(args: &Args) -> Result<Answer, Trouble> {
-    args.given.host()?;
-    let begin = &args.begin;
+    let (id, warnings) = begin(&args.begin, &args.given, Mode::Interactive)?;
+    started(id, &args.given, warnings)
+}
+
+/// Begins a session; its record, and what is said besides.
+pub(super) fn begin(begin: &Begin, given: &Given, mode: Mode) -> Result<(RecordId, Vec<String>), Trouble> {
+    given.host()?;
     let cwd = begin.folder()?;
     let prompt = begin.prompt()?;
+    if mode == Mode::Run {
+        begin.refuse_run(prompt.as_deref())?;
+    }
     let world = begin::world(paths()?)?;
     begin.refuse_reserved()?;
-    let id = block_on_any(async {
+    block_on_any(async {
         let mut stops = Stops::new().map_err(Failure::from)?;
         let me = process::me().map_err(Failure::from)?;
         let session = Session {
             name: begin.id.clone(),
             title: begin.title.clone().filter(|title| !title.trim().is_empty()),
             prompt: prompt.is_some(),
-            mode: Mode::Interactive,
+            mode,
             ..Session::default()
         };
         let plan = plan(begin, &world, cwd, session, prompt).await?;
         let started = start::start(&world, &me, &mut stops, &plan).await.map_err(begin::trouble)?;
-        Ok::<_, Trouble>((started.record, started.warnings))
-    })??;
-    let (id, warnings) = id;
-    let view = one(&id.to_string(), &args.given)?;
+        Ok((started.record, started.warnings))
+    })?
+}
+
+/// What is said of a session that was begun.
+pub(super) fn started(id: RecordId, given: &Given, warnings: Vec<String>) -> Result<Answer, Trouble> {
+    let view = one(&id.to_string(), given)?;
     let shown = |text: &str| print::shown(text.as_bytes());
     let mut text = format!("started {} session {}\n", shown(&view.agent), shown(&view.id));
     text.push_str(&format!("tmux: {}\nattach: {}\n", shown(&view.tmux_session), view.attach_command));
@@ -95,9 +106,17 @@ async fn plan(
         return Err(begin::taken(taken));
     }
     let kind = begin.agent.clone();
-    let chosen = world.catalog.chooses_id(&kind).then(|| uuid::Uuid::new_v4().to_string());
-    let argv = begin.argv(&world.catalog, chosen.as_deref(), session.title.as_deref())?;
-    let words: Vec<Vec<u8>> = argv.iter().map(|word| word.clone().into_bytes()).collect();
+    let talks = session.mode == Mode::Interactive;
+    let chosen = (talks && world.catalog.chooses_id(&kind)).then(|| uuid::Uuid::new_v4().to_string());
+    let own = match session.mode {
+        Mode::Interactive => begin.argv(&world.catalog, chosen.as_deref(), session.title.as_deref())?,
+        Mode::Run => begin.argv_of_run(),
+    };
+    let argv = match session.mode {
+        Mode::Interactive => own.clone(),
+        Mode::Run => begin::below_runner(&world.program, &own),
+    };
+    let words: Vec<Vec<u8>> = own.iter().map(|word| word.clone().into_bytes()).collect();
     let kept = world.catalog.without_text(&kind, &words);
     let env: BTreeMap<String, String> = world
         .catalog

@@ -31,6 +31,15 @@ const SERVER: [Duration; 3] = [Duration::from_millis(500), Duration::from_secs(2
 /// The pauses before a verb that a busy store did not take is tried again.
 const STORE: [Duration; 3] = [Duration::from_millis(200), Duration::from_secs(1), Duration::from_secs(4)];
 
+/// What makes a new agent live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Birth {
+    /// It stands: its prompt line is open, it is named by its provider, or it has lived for a while.
+    Standing,
+    /// Its launch: it does its work and leaves.
+    Launched,
+}
+
 /// One restore.
 #[derive(Debug)]
 pub struct Restore {
@@ -43,8 +52,8 @@ pub struct Restore {
     refused: usize,
     warnings: Vec<String>,
     stop: bool,
-    /// The agent is new: it is live once it stands, and a refused launch is final.
-    fresh: bool,
+    /// When the agent is new: what makes it live. A refused launch of it is final.
+    fresh: Option<Birth>,
 }
 
 impl Restore {
@@ -60,19 +69,25 @@ impl Restore {
             refused: 0,
             warnings: Vec::new(),
             stop: false,
-            fresh: false,
+            fresh: None,
         }
     }
 
     /// The start of a new agent: its record was made under this lease, and nothing runs yet.
     #[must_use]
-    pub fn start(order: RestoreOrder, record: Box<Record>, nonce: Nonce, argv: Vec<String>) -> Self {
+    pub fn start(
+        order: RestoreOrder,
+        record: Box<Record>,
+        nonce: Nonce,
+        argv: Vec<String>,
+        birth: Birth,
+    ) -> Self {
         let asked = Some(record.codeagent_session_id.clone()).filter(|id| !id.is_empty());
         let launch = Launch { nonce, argv, below_shell: false, session: order.session.clone() };
         Self {
             stage: Stage::Launching { held: Held { record, nonce }, asked },
             acts: VecDeque::from([Act::Launch(Box::new(launch))]),
-            fresh: true,
+            fresh: Some(birth),
             ..Self::new(order)
         }
     }
@@ -237,7 +252,7 @@ impl Restore {
             Launched::Started(started) => self.launched(now, held, asked, started),
             // there may be no terminal or process to be had just now
             Launched::Not { word, .. }
-                if word == "refused" && !self.fresh && !self.stop && self.refused < SERVER.len() =>
+                if word == "refused" && self.fresh.is_none() && !self.stop && self.refused < SERVER.len() =>
             {
                 self.due = Some(now + SERVER[self.refused]);
                 self.refused += 1;
@@ -358,6 +373,9 @@ impl Restore {
     }
 
     fn following(&mut self, now: Duration, running: Running, record: Option<Box<Record>>) {
+        if self.fresh == Some(Birth::Launched) {
+            return self.confirm(running, None);
+        }
         self.proving(now, running, record);
     }
 
@@ -446,7 +464,7 @@ impl Restore {
             running.told_standing = true;
             self.tell("standing", "");
         }
-        if self.stop || lived >= self.order.grace || (self.fresh && running.told_standing) {
+        if self.stop || lived >= self.order.grace || (self.fresh.is_some() && running.told_standing) {
             return self.confirm(running, None);
         }
         self.wait(now, running);

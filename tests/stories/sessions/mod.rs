@@ -1,6 +1,8 @@
 //! The session command line on a tmux full of a user's habits.
 
 mod list;
+mod resume;
+mod run;
 mod start;
 
 use serde_json::Value;
@@ -14,6 +16,15 @@ pub(crate) fn habits(home: &Home) -> Tmux {
                          set -g automatic-rename on\nset -g remain-on-exit on\nset -g default-command 'exec sh -i'\n\
                          set -g status off\n";
     Tmux::start_with(home, Start { configuration: configuration.to_owned(), ..Start::default() })
+}
+
+/// `ait …` run inside the project `alpha`, on the story's own server.
+#[track_caller]
+pub(crate) fn ait(home: &Home, words: &[&str]) -> Ran {
+    let mut command = home.ait_command(words);
+    home.agent_program("claude");
+    command.current_dir(home.project("alpha"));
+    Ran::run(&mut command)
 }
 
 /// The data of an envelope of this command that says all went well.

@@ -4,18 +4,9 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{data, habits, refusal};
+use super::{ait, data, habits, refusal};
 use crate::support::tmux::Start;
 use crate::support::{DEADLINE, Home, Ran, Tmux, wait_until};
-
-/// `ait …` run inside the project `alpha`, on the story's own server.
-#[track_caller]
-fn ait(home: &Home, words: &[&str]) -> Ran {
-    let mut command = home.ait_command(words);
-    home.agent_program("claude");
-    command.current_dir(home.project("alpha"));
-    Ran::run(&mut command)
-}
 
 /// Starts a session that must start; its data.
 #[track_caller]

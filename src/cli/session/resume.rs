@@ -1,0 +1,111 @@
+//! `ait resume`: a stopped session's own conversation again, under the same id.
+
+use clap::Args as ClapArgs;
+
+use super::envelope::{self, Answer, Trouble};
+use super::look::Status;
+use super::view::View;
+use super::{Given, begin, found, one, view_of};
+use crate::cli::{Exit, Failure, block_on_any, print};
+use crate::coordinator::{End, Outcome, Told};
+use crate::lifecycle::host;
+use crate::lifecycle::perform::World;
+use crate::lifecycle::revive::{self, NotRevived};
+use crate::record::RecordId;
+
+/// Bring a stopped session's own conversation back, under the same id; a running one stays as it is.
+///
+/// Never the latest conversation: the exact one that is recorded, or none.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Example:\n  ait resume review")]
+pub(crate) struct Args {
+    /// The session: its id, a beginning of it, or its name
+    #[arg(value_name = "ID")]
+    session: String,
+    #[command(flatten)]
+    given: Given,
+}
+
+pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
+    envelope::say("resume", &args.given, || resume(&args))
+}
+
+fn resume(args: &Args) -> Result<Answer, Trouble> {
+    let (paths, found) = found(&args.session)?;
+    let view = view_of(&paths, &found, &args.given)?;
+    match view.status {
+        Status::Running => return told(&view, Vec::new()),
+        Status::Unknown => {
+            let message = "it is not known whether it runs: its server does not answer";
+            return Err(Trouble::new(Exit::FAILED, "session-status-unknown", message).detail("id", view.id));
+        }
+        Status::Stopped => {}
+    }
+    if !view.resumable {
+        let message = "no exact conversation of it is known that could be brought back";
+        return Err(not_resumable(message).detail("id", view.id));
+    }
+    let world = begin::world(paths)?;
+    let id = found.record.id;
+    let outcome = block_on_any(async {
+        revive::revive(&world, id).await.map_err(trouble)?;
+        restore(&world, id).await
+    })??;
+    let mut warnings = outcome.warnings.clone();
+    match outcome.end {
+        End::Done if outcome.word == "verified" => {}
+        End::Done => warnings.push(format!("{}: {}", outcome.word, outcome.detail)),
+        End::Refused if outcome.word == "lease_held" => return Err(busy(&outcome.detail)),
+        End::Refused => return Err(not_resumable(&words(&outcome)).detail("id", view.id)),
+        End::Failed if outcome.word == "session_mismatch" => return Err(not_resumable(&words(&outcome))),
+        End::Planned | End::Failed | End::Left => {
+            return Err(Trouble::new(Exit::FAILED, "command-failed", words(&outcome)));
+        }
+    }
+    told(&one(&id.to_string(), &args.given)?, warnings)
+}
+
+/// The restore coordinator, in a process of its own as always.
+async fn restore(world: &World, id: RecordId) -> Result<Outcome, Trouble> {
+    let words = ["restore", "--mode", "resume"].map(Into::into).into_iter().chain([id.to_string().into()]);
+    let mut hosted = host::spawn(&world.program, words).map_err(Failure::from)?;
+    let mut last = None;
+    while let Some(told) = hosted.next().await {
+        if let Told::Outcome { outcome, .. } = told {
+            last = Some(outcome);
+        }
+    }
+    last.ok_or_else(|| Trouble::new(Exit::FAILED, "command-failed", "the coordinator ended without a word"))
+}
+
+fn told(view: &View, warnings: Vec<String>) -> Result<Answer, Trouble> {
+    let shown = |text: &str| print::shown(text.as_bytes());
+    let mut text = format!("resumed {} session {}\n", shown(&view.agent), shown(&view.id));
+    text.push_str(&format!("tmux: {}\nattach: {}\n", shown(&view.tmux_session), view.attach_command));
+    let mut answer = Answer::new(view, text)?;
+    answer.warnings = warnings;
+    Ok(answer)
+}
+
+fn words(outcome: &Outcome) -> String {
+    format!("{}: {}", outcome.word, outcome.detail)
+}
+
+fn not_resumable(message: &str) -> Trouble {
+    Trouble::new(Exit::BAD_DATA, "session-not-resumable", message)
+}
+
+fn busy(message: &str) -> Trouble {
+    Trouble::new(Exit::FAILED, "session-busy", message)
+}
+
+fn trouble(why: NotRevived) -> Trouble {
+    match why {
+        NotRevived::Store(error) => error.into(),
+        NotRevived::Busy(_) => busy(&why.to_string()),
+        NotRevived::Nowhere(_) => Trouble::new(Exit::FAILED, "session-not-found", why.to_string()),
+        NotRevived::Refused(_) | NotRevived::Left(_) => {
+            Trouble::new(Exit::FAILED, "command-failed", why.to_string())
+        }
+    }
+}

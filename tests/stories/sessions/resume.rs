@@ -1,0 +1,115 @@
+//! Resuming: the exact conversation, under the same id, from wherever the record is.
+
+use serde_json::Value;
+
+use super::{ait, data, edit, habits, refusal};
+use crate::support::{DEADLINE, Home, Supervisor, Tmux, wait_until};
+
+/// A session that has answered one prompt; what it was told as.
+#[track_caller]
+fn talked(home: &Home) -> Value {
+    let words = ["start", "--agent", "claude", "--id", "s", "--prompt", "one", "--format", "json"];
+    let seen = data(&ait(home, &words).ok(), "start");
+    answers(home, "0 earlier");
+    seen
+}
+
+#[track_caller]
+fn answers(home: &Home, text: &str) {
+    wait_until(&format!("the answer with {text:?}"), DEADLINE, || {
+        let seen = data(&ait(home, &["glance", "s", "--format", "json"]).ok(), "glance");
+        seen["tail"].as_str().unwrap().contains(text).then_some(())
+    });
+}
+
+#[track_caller]
+fn kill(tmux: &Tmux, seen: &Value) {
+    let pid = u32::try_from(seen["location"]["pid"].as_u64().unwrap()).unwrap();
+    let process = crate::support::proc::Process::of(pid).unwrap();
+    tmux.ok(["kill-pane", "-t", seen["location"]["pane"].as_str().unwrap()]);
+    assert!(process.dies(DEADLINE));
+}
+
+#[track_caller]
+fn is_back(home: &Home, before: &Value) {
+    let id = before["id"].as_str().unwrap();
+    let text = ait(home, &["resume", "s"]).ok().text();
+    assert!(text.starts_with(&format!("resumed claude session {id}\ntmux: ")), "{text}");
+    let seen = data(&ait(home, &["show", "s", "--format", "json"]).ok(), "show");
+    assert_eq!((&seen["id"], &seen["status"]), (&before["id"], &"running".into()), "{seen:#}");
+    assert_eq!(seen["provider_resume"]["session_id"], before["provider_resume"]["session_id"]);
+    let record = home.record(id).unwrap();
+    assert_eq!((&record["state"], &record["ait"]["generation"]), (&"live".into(), &2.into()), "{record:#}");
+    answers(home, "one");
+}
+
+#[test]
+fn a_session_that_nobody_saw_end_comes_back() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    let seen = talked(&home);
+    kill(&tmux, &seen);
+    is_back(&home, &seen);
+    let again = data(&ait(&home, &["resume", "s", "--format", "json"]).ok(), "resume");
+    assert_eq!(again["status"], "running", "a running one stays as it is: {again:#}");
+    assert_eq!(home.record(seen["id"].as_str().unwrap()).unwrap()["ait"]["generation"], 2);
+}
+
+#[test]
+fn a_session_comes_back_from_the_archive_under_its_id() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    let _supervisor = Supervisor::start(&home, &[&tmux]);
+    let seen = talked(&home);
+    kill(&tmux, &seen);
+    home.until_ended(seen["id"].as_str().unwrap());
+    is_back(&home, &seen);
+}
+
+#[test]
+fn what_has_no_exact_conversation_is_not_resumed() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    let seen = talked(&home);
+    kill(&tmux, &seen);
+    let id = seen["id"].as_str().unwrap().to_owned();
+    let panes = tmux.panes();
+    let session_id = seen["provider_resume"]["session_id"].clone();
+    for wrong in ["", "not-an-id"] {
+        edit(&home, |records| {
+            records.iter_mut().for_each(|record| record["codeagent_session_id"] = wrong.into());
+        });
+        let ran = ait(&home, &["resume", "s", "--format", "json"]).code(65);
+        assert_eq!(refusal(&ran), "session-not-resumable", "{wrong:?}");
+        let listed = data(&ait(&home, &["list", "--format", "json"]).ok(), "list");
+        assert_eq!(listed[0]["resumable"], false, "{listed:#}");
+    }
+    edit(&home, |records| {
+        records.iter_mut().for_each(|record| record["codeagent_session_id"] = session_id.clone());
+    });
+    home.wrap_tmux("echo 'what' >&2; exit 42");
+    let ran = ait(&home, &["resume", "s", "--format", "json"]).code(1);
+    assert_eq!(refusal(&ran), "session-status-unknown");
+    home.unwrap_tmux();
+    assert_eq!(tmux.panes(), panes, "nothing was started");
+    assert_eq!(home.record(&id).unwrap()["ait"]["generation"], 1);
+}
+
+#[test]
+fn what_nobody_knows_survives_a_resume() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    let seen = talked(&home);
+    kill(&tmux, &seen);
+    edit(&home, |records| {
+        records[0]["later"] = 1.into();
+        records[0]["ait"]["later"] = 2.into();
+        records[0]["ait"]["session"]["later"] = 3.into();
+    });
+    is_back(&home, &seen);
+    let record = home.record(seen["id"].as_str().unwrap()).unwrap();
+    let kept = [&record["later"], &record["ait"]["later"], &record["ait"]["session"]["later"]];
+    assert_eq!(kept, [&Value::from(1), &2.into(), &3.into()], "{record:#}");
+    let view = ait(&home, &["show", "s", "--format", "json"]).ok().text();
+    assert!(!view.contains("later"), "{view}");
+}

@@ -1,0 +1,91 @@
+//! Runs: one prompt to its end, its log, its exit status.
+
+use super::{ait, data, envelope, habits, refusal};
+use crate::support::{DEADLINE, Home, Supervisor, wait_until};
+
+/// An agent that says what it was given, and ends with status 3.
+fn parrot(home: &Home) -> String {
+    let text = "#!/bin/sh\necho \"words: $*\"\ncat\necho trouble >&2\nprintf 'b\\nc\\n'\nexit 3\n";
+    home.script("parrot", text).to_string_lossy().into_owned()
+}
+
+#[test]
+fn a_run_keeps_its_log_and_its_exit_status() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    let parrot = parrot(&home);
+    let words =
+        ["run", "--agent", "claude", "--agent-bin", &parrot, "--id", "r", "--wait", "--format", "json"];
+    let ran =
+        ait(&home, &[&words[..], &["--agent-arg=-v", "--prompt", "-p \"$(x)\" ünï\nlast"]].concat()).code(1);
+    let seen = data(&ran, "run");
+    for (field, value) in [("mode", "run"), ("status", "stopped"), ("agent", "claude")] {
+        assert_eq!(seen[field], value, "{field}: {seen:#}");
+    }
+    assert_eq!((&seen["exit_status"], &seen["resumable"]), (&3.into(), &false.into()), "{seen:#}");
+    let log = std::fs::read_to_string(seen["log_file"].as_str().unwrap()).unwrap();
+    assert_eq!(log, "words: -p -v\n-p \"$(x)\" ünï\nlasttrouble\nb\nc\n");
+    let logs = data(&ait(&home, &["logs", "r", "--tail", "2", "--format", "json"]).ok(), "logs");
+    assert_eq!((&logs["source"], &logs["text"]), (&"file".into(), &"b\nc\n".into()), "{logs:#}");
+    let refused = ait(&home, &["resume", "r", "--format", "json"]).code(65);
+    assert_eq!(refusal(&refused), "session-not-resumable");
+    ait(&home, &["delete", "r"]).ok();
+    assert!(home.records().is_empty());
+    let left = tmux.ok(["list-windows", "-a", "-F", "#{window_name}"]);
+    assert!(!left.lines().any(|name| name == "r"), "{left}");
+}
+
+#[test]
+fn a_run_is_archived_with_its_exit_status_where_a_supervisor_watches() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    let _supervisor = Supervisor::start(&home, &[&tmux]);
+    let parrot = parrot(&home);
+    let words = ["run", "--agent", "claude", "--agent-bin", &parrot, "--id", "r", "--prompt", "P"];
+    ait(&home, &[&words[..], &["--format", "json"]].concat()).ok();
+    let seen = wait_until("the run in the archive", DEADLINE, || {
+        let seen = data(&ait(&home, &["show", "r", "--format", "json"]).ok(), "show");
+        (seen["state"] == "archived").then_some(seen)
+    });
+    let archived = home.archived_record(seen["id"].as_str().unwrap());
+    assert_eq!(
+        (&seen["exit_status"], &seen["status"]),
+        (&3.into(), &"stopped".into()),
+        "{seen:#} {archived:#?}"
+    );
+}
+
+#[test]
+fn a_run_that_takes_too_long_runs_on() {
+    let home = Home::new();
+    let _tmux = habits(&home);
+    let slow = home.script("slow", "#!/bin/sh\necho begun\nexec sleep 1000\n");
+    let words =
+        ["run", "--agent", "codex", "--agent-bin", slow.to_str().unwrap(), "--id", "s", "--prompt", "P"];
+    let ran = ait(&home, &[&words[..], &["--wait", "--timeout", "0", "--format", "json"]].concat()).code(13);
+    let seen = data(&ran, "run");
+    assert_eq!(seen["status"], "running", "{seen:#}");
+    let log = seen["log_file"].as_str().unwrap().to_owned();
+    wait_until("its log", DEADLINE, || {
+        (std::fs::read_to_string(&log).is_ok_and(|log| log == "begun\n")).then_some(())
+    });
+    let told = data(&ait(&home, &["delete", "s", "--format", "json"]).ok(), "delete");
+    assert_eq!(told["killed"], true, "{told:#}");
+}
+
+#[test]
+fn a_run_needs_a_prompt_and_an_agent_that_leaves() {
+    let home = Home::new();
+    let _tmux = habits(&home);
+    for (words, code) in [
+        (&["--agent", "claude"][..], "missing-prompt"),
+        (&["--agent", "claude", "--prompt", " \n"], "missing-prompt"),
+        (&["--agent", "hermes", "--prompt", "P"], "unsupported-run-agent"),
+    ] {
+        let ran = ait(&home, &[&["run", "--format", "json"], words].concat()).code(64);
+        assert_eq!(refusal(&ran), code, "{words:?}");
+        assert_eq!(envelope(&ran)["schema_version"], "cli.ait.run.v1");
+    }
+    assert!(home.records().is_empty());
+    assert!(!home.home().join(".local/state/ait/sessions").exists(), "no folder is left behind");
+}
