@@ -3,6 +3,7 @@
 use clap::{Args as ClapArgs, CommandFactory};
 use clap_complete::Shell;
 
+use super::session::face::Face;
 use super::{Ait, Exit, Failure, print};
 
 /// Print the completions for a shell.
@@ -19,7 +20,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: Args) -> Result<Exit, Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Ait::command(), "ait", &mut script);
+    clap_complete::generate(args.shell, &mut Ait::command(), Face::ours().program(), &mut script);
     print::text(&String::from_utf8_lossy(&script))?;
     Ok(Exit::OK)
 }

@@ -49,7 +49,7 @@ use std::process::{ExitCode, Stdio};
 use std::time::Duration;
 
 use clap::error::ErrorKind;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub use failure::{Exit, Failure};
 
@@ -97,6 +97,7 @@ enum Command {
     /// A stand-in agent for `ait demo` and the tests
     #[command(hide = true)]
     DemoAgent(demo_agent::Args),
+    #[command(alias = "completion")]
     Completions(completions::Args),
     Man(man::Args),
     /// One verb on the record store; exit codes: 0 ok, 2 usage, 3 lock busy, 4 corrupt store or no such record,
@@ -179,7 +180,9 @@ pub fn main() -> ExitCode {
         }
         return Exit::OK.into();
     }
-    let parsed = match Ait::try_parse_from(&arguments) {
+    let face = session::face::Face::ours();
+    let arguments = face.arranged(&arguments);
+    let parsed = match parse(face, &arguments) {
         Ok(parsed) => parsed,
         Err(wrong) => return refuse(&wrong, &arguments).into(),
     };
@@ -191,6 +194,17 @@ pub fn main() -> ExitCode {
         Ok(exit) => exit.into(),
         Err(failure) => failure.report().into(),
     }
+}
+
+/// Reads the words; called as `agent-session`, only that command line's commands are known.
+fn parse(face: session::face::Face, arguments: &[OsString]) -> Result<Ait, clap::Error> {
+    let mut command = Ait::command().name(face.program()).bin_name(face.program());
+    if let Some(word) = arguments.get(1).filter(|word| !face.has(word)) {
+        let message = format!("unrecognized subcommand '{}'", word.to_string_lossy());
+        return Err(command.error(ErrorKind::InvalidSubcommand, message));
+    }
+    let matches = command.try_get_matches_from_mut(arguments)?;
+    Ait::from_arg_matches(&matches)
 }
 
 /// Runs what waits for tmux, sockets and processes to its end.
@@ -229,6 +243,9 @@ fn refuse(wrong: &clap::Error, arguments: &[OsString]) -> Exit {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Exit::OK,
         // `ait record` keeps the exit codes of the format it shares: 2 is usage there
         _ if arguments.get(1).is_some_and(|first| first == "record") => Exit::RECORD_USAGE,
+        _ if arguments.len() == 1 && session::face::Face::ours() == session::face::Face::AgentSession => {
+            Exit::RECORD_USAGE
+        }
         _ => Exit::USAGE,
     }
 }
@@ -247,8 +264,6 @@ fn log_to_stderr() {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]

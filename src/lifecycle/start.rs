@@ -54,6 +54,8 @@ pub struct Plan {
     pub agent_bin: Option<String>,
     /// What it is called.
     pub session: Session,
+    /// Those of its names that no other session may have.
+    pub unique: Vec<String>,
     /// Its first prompt.
     pub prompt: Option<Vec<u8>>,
     /// The most time it has before it counts as standing.
@@ -177,11 +179,9 @@ async fn begun(
 fn prepare(world: &World, me: &ProcessId, plan: &Plan) -> Result<(Box<Record>, Restore), NotStarted> {
     let facts = world.system.facts();
     let mode = if plan.session_id.is_empty() { RestoreMode::Repick } else { RestoreMode::Resume };
-    let names: Vec<&str> =
-        [&plan.session.name, &plan.session.title].into_iter().flatten().map(String::as_str).collect();
     let made = world.store.update(&facts, PATIENCE, |batch| {
-        if let Some(taken) = names.iter().find(|name| is_taken(batch.records(), name)) {
-            return Err(NotStarted::NameTaken((*taken).to_owned()));
+        if let Some(taken) = plan.unique.iter().find(|name| is_taken(batch.records(), name)) {
+            return Err(NotStarted::NameTaken(taken.clone()));
         }
         let mut id = RecordId::from_bits(draw());
         while batch.records().get(id).is_some() {

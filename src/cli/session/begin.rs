@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args as ClapArgs;
 
+use super::address::Book;
 use super::envelope::Trouble;
 use crate::cli::{Exit, Failure, program, settings, sockets};
 use crate::lifecycle::adopt;
@@ -95,6 +96,19 @@ impl Begin {
             ));
         }
         Ok(folder)
+    }
+
+    /// A name must be one that no shell, path or tmux reads as something else.
+    pub(super) fn refuse_name(&self) -> Result<(), Trouble> {
+        let may_be = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        let fits = |name: &String| (1..=128).contains(&name.len()) && name.chars().all(may_be);
+        match self.id.as_ref().filter(|name| !fits(name)) {
+            Some(name) => {
+                let message = format!("{name:?} is no session id");
+                Err(Trouble::new(Exit::USAGE, "invalid-session-id", message))
+            }
+            None => Ok(()),
+        }
     }
 
     /// The prompt, from the one source that was named.
@@ -249,6 +263,32 @@ fn project_session(records: &Records, root: &str, server: Option<&ServerEpoch>) 
     free
 }
 
+/// A name for a session that was given none: `YYYYMMDD-HHMMSS-<agent>-<slug>`, in local time, numbered if need be.
+pub(super) fn free_name(begin: &Begin, book: &Book) -> Result<String, Trouble> {
+    let now = jiff::ZonedDateTime::now().strftime("%Y%m%d-%H%M%S").to_string();
+    let slug = begin.title.as_deref().map_or_else(|| begin.agent.clone(), slug);
+    let name = format!("{now}-{}-{slug}", begin.agent);
+    let numbered = (1..100).map(|number| format!("{name}-{number}"));
+    std::iter::once(name.clone()).chain(numbered).find(|name| !book.has_name(name)).ok_or_else(|| {
+        Trouble::new(Exit::FAILED, "session-id-exhausted", format!("{name} and its numbers are taken"))
+    })
+}
+
+/// A title as part of a name: lower-case letters and digits, one dash for everything else, at most 32 bytes.
+fn slug(title: &str) -> String {
+    let mut slug = String::new();
+    for c in title.chars() {
+        match c.to_ascii_lowercase() {
+            c if c.is_ascii_alphanumeric() => slug.push(c),
+            _ if slug.ends_with('-') => {}
+            _ => slug.push('-'),
+        }
+    }
+    let slug = slug.trim_matches('-');
+    let slug = slug[..slug.len().min(32)].trim_matches('-');
+    if slug.is_empty() { "session".to_owned() } else { slug.to_owned() }
+}
+
 /// An agent's words below the process that keeps its log and its exit status.
 pub(super) fn below_runner(program: &Path, words: &[String]) -> Vec<String> {
     let own = [program.to_string_lossy().into_owned(), "runner".to_owned(), "--".to_owned()];
@@ -301,4 +341,21 @@ fn read(from: impl Read) -> std::io::Result<Vec<u8>> {
         return Err(std::io::Error::other(format!("it is longer than {PROMPT} bytes")));
     }
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_title_as_part_of_a_name() {
+        for (title, part) in [
+            ("Fix API", "fix-api"),
+            ("  --  ", "session"),
+            ("Über: größe!", "ber-gr-e"),
+            ("a very long title that goes on and on and on", "a-very-long-title-that-goes-on-a"),
+        ] {
+            assert_eq!(slug(title), part, "{title}");
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! The name this program was called by: its own, or `agent-session`, whose command line it then is.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 /// Who is spoken to.
@@ -26,8 +26,39 @@ impl Face {
         }
     }
 
+    /// The words as the parser wants them: what stands before the command goes behind it, as that command line allows.
+    pub(crate) fn arranged(self, arguments: &[OsString]) -> Vec<OsString> {
+        let mut rest = arguments.iter().cloned();
+        let mut arranged: Vec<OsString> = rest.next().into_iter().collect();
+        let mut before = Vec::new();
+        let mut rest = rest.peekable();
+        if self == Self::AgentSession {
+            while let Some(word) =
+                rest.next_if(|word| word.to_str().is_some_and(|word| word.starts_with("--host")))
+            {
+                let value = (word == "--host").then(|| rest.next()).flatten();
+                before.push(word);
+                before.extend(value);
+            }
+        }
+        arranged.extend(rest.next());
+        arranged.extend(before);
+        arranged.extend(rest);
+        arranged
+    }
+
+    /// Whether it has this command; a word that begins with a dash is none.
+    pub(crate) fn has(self, command: &OsStr) -> bool {
+        const COMMANDS: [&str; 10] =
+            ["start", "run", "list", "command", "glance", "resume", "attach", "logs", "delete", "completion"];
+        // what this program starts itself by the name it was called
+        const INNER: [&str; 7] = ["exec", "runner", "coordinate", "frozenagent", "hold", "tether", "hook"];
+        let option = command.to_str().is_some_and(|word| word.starts_with('-'));
+        self == Self::Ait || option || COMMANDS.iter().chain(&INNER).any(|own| command == *own)
+    }
+
     /// The program's name in hints.
-    pub(super) fn program(self) -> &'static str {
+    pub(crate) fn program(self) -> &'static str {
         match self {
             Self::Ait => "ait",
             Self::AgentSession => "agent-session",
@@ -57,6 +88,11 @@ mod tests {
         ] {
             assert_eq!(Face::of(OsStr::new(called)), face, "{called}");
         }
+        let words = ["agent-session", "--host", "box", "list", "--format", "json"].map(OsString::from);
+        let arranged = ["agent-session", "list", "--host", "box", "--format", "json"].map(OsString::from);
+        assert_eq!(Face::AgentSession.arranged(&words), arranged);
+        assert_eq!(Face::Ait.arranged(&words), words);
+        assert!(!Face::AgentSession.has(OsStr::new("freeze")) && Face::Ait.has(OsStr::new("freeze")));
         assert_eq!(Face::Ait.schema("list"), "cli.ait.list.v1");
         assert_eq!(Face::AgentSession.schema("error"), "cli.agent-session.error.v1");
     }

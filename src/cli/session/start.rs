@@ -53,6 +53,7 @@ fn start(args: &Args) -> Result<Answer, Trouble> {
 /// Begins a session; its record, and what is said besides.
 pub(super) fn begin(begin: &Begin, given: &Given, mode: Mode) -> Result<(RecordId, Vec<String>), Trouble> {
     given.host()?;
+    begin.refuse_name()?;
     let cwd = begin.folder()?;
     let prompt = begin.prompt()?;
     if mode == Mode::Run {
@@ -100,9 +101,14 @@ async fn plan(
 ) -> Result<Plan, Trouble> {
     let store: &Store = &world.store;
     let book = Book::open(store)?;
-    if let Some(taken) =
-        [&session.name, &session.title].into_iter().flatten().find(|name| book.has_name(name))
-    {
+    let face = Face::ours();
+    let mut session = session;
+    if face == Face::AgentSession && session.name.is_none() {
+        session.name = Some(begin::free_name(begin, &book)?);
+    }
+    let titled = session.title.clone().filter(|_| face == Face::Ait);
+    let unique: Vec<String> = session.name.clone().into_iter().chain(titled).collect();
+    if let Some(taken) = unique.iter().find(|name| book.has_name(name)) {
         return Err(begin::taken(taken));
     }
     let kind = begin.agent.clone();
@@ -124,7 +130,10 @@ async fn plan(
         .into_iter()
         .filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?)))
         .collect();
-    let place = begin.place(store, &cwd, begin::window(&session, &kind)).await?;
+    let mut place = begin.place(store, &cwd, begin::window(&session, &kind)).await?;
+    if let (Face::AgentSession, Some(name)) = (face, &session.name) {
+        (place.session, place.asked) = (format!("hs-{kind}-{name}"), true);
+    }
     Ok(Plan {
         argv,
         kept: kept.into_iter().map(|word| String::from_utf8_lossy(&word).into_owned()).collect(),
@@ -139,6 +148,7 @@ async fn plan(
         env,
         agent_bin: begin.binary().map(|path| path.to_string_lossy().into_owned()),
         session,
+        unique,
         prompt,
         kind,
         grace: GRACE,
