@@ -84,7 +84,8 @@ enum Command {
     Run(session::run::Args),
     List(session::list::Args),
     Show(session::show::Args),
-    Command(session::command::Args),
+    #[command(name = "command")]
+    Attaching(session::command::Args),
     Resume(session::resume::Args),
     Glance(session::glance::Args),
     Logs(session::logs::Args),
@@ -140,7 +141,7 @@ impl Command {
             Self::Resume(args) => session::resume::run(args),
             Self::List(args) => session::list::run(args),
             Self::Show(args) => session::show::run(args),
-            Self::Command(args) => session::command::run(args),
+            Self::Attaching(args) => session::command::run(args),
             Self::Glance(args) => session::glance::run(args),
             Self::Logs(args) => session::logs::run(args),
             Self::Attach(args) => session::attach::run(args),
