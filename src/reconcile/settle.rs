@@ -150,6 +150,11 @@ fn settle_unseated(record: &Record, facts: &Facts<'_>) -> Settle {
 }
 
 fn settle_freezing(record: &Record, pane: &Pane, facts: &Facts<'_>) -> Settle {
+    // an agent that hears no HUP outlives its shell, and whatever its pane was given to since
+    let lives = agent_liveness(record, facts);
+    if lives == Liveness::Alive {
+        return Settle::AbortFreeze(pane.id);
+    }
     if pane.is_viewer() {
         return Settle::Commit(pane.location());
     }
@@ -165,10 +170,6 @@ fn settle_freezing(record: &Record, pane: &Pane, facts: &Facts<'_>) -> Settle {
         } else {
             Settle::Commit(Location::Gone)
         };
-    }
-    let lives = agent_liveness(record, facts);
-    if same && !pane.dead && lives == Liveness::Alive {
-        return Settle::AbortFreeze(pane.id);
     }
     // Nothing waits for ever.
     if waited(record, facts) <= facts.grace.saturating_mul(2) {
@@ -308,10 +309,14 @@ mod tests {
         assert_eq!(run(&record, &GONE, &[41]), Settle::Commit(Location::Gone));
         assert_eq!(run(&record, &GONE, &[]), Settle::AbortFreeze(PaneId(1)), "it outlived its pane");
         let ready = Pane { stamped: true, ready: true, ..pane(50) };
-        assert_eq!(run(&record, &there(ready.clone()), &[]), Settle::Commit(ready.location()));
-        let died_ready = Pane { dead: true, ..ready };
+        assert_eq!(run(&record, &there(ready.clone()), &[41]), Settle::Commit(ready.location()));
+        let died_ready = Pane { dead: true, ..ready.clone() };
+        for sight in [ready, died_ready.clone(), Pane { stamped: true, ..pane(99) }, pane(99)] {
+            let settled = run(&record, &there(sight.clone()), &[]);
+            assert_eq!(settled, Settle::AbortFreeze(PaneId(1)), "it outlived its shell: {sight:?}");
+        }
         assert_eq!(
-            run(&record, &there(died_ready), &[]),
+            run(&record, &there(died_ready), &[41]),
             Settle::Respawn(PaneId(1)),
             "a dead viewer shows nothing"
         );
@@ -323,7 +328,7 @@ mod tests {
         assert_eq!(run(&record, &there(agent), &[]), Settle::AbortFreeze(PaneId(1)));
         assert_eq!(run(&record, &there(pane(41)), &[]), Settle::AbortFreeze(PaneId(1)));
         let recycled = Pane { process: ProcessId::new(41, "later"), ..pane(41) };
-        assert_eq!(run(&record, &there(recycled), &[]), Settle::Wait("indeterminate"));
+        assert_eq!(run(&record, &there(recycled), &[41]), Settle::Wait("indeterminate"));
         let other = there(pane(99));
         assert_eq!(run(&record, &other, &[41]), Settle::Wait("indeterminate"));
         let long_after = World { now: 100 + 121, ..World::new(&[5, 41]) };

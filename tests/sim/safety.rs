@@ -2,7 +2,7 @@
 
 use ait::coordinator::{Deed, PaneAct};
 use ait::record::{
-    Facts, Location, ProcessId, Record, RecordId, Records, RestoreMode, Stamp, State, StateName, Verb,
+    Facts, Location, LossCause, ProcessId, Record, RecordId, Records, RestoreMode, Stamp, State, StateName, Verb,
     is_lease_free,
 };
 
@@ -257,9 +257,14 @@ impl Sim {
             }
             State::Live => {}
             State::Frozen { lost } => {
+                // one that outlived its server is known by its process, for whoever brings it back
+                let outlived = lost.as_deref().filter(|lost| lost.cause != LossCause::AgentCrashed);
+                let outlived = outlived.and_then(|lost| lost.agent.as_ref());
                 let both = self.living_agents().into_iter().find(|agent| {
                     let known = &self.agents[*agent];
-                    known.conversation == record.codeagent_session_id && self.belongs(*agent, record)
+                    known.conversation == record.codeagent_session_id
+                        && outlived != Some(&known.id)
+                        && self.belongs(*agent, record)
                 });
                 if let Some(agent) = both {
                     return self.fail("never both", format!("{id} is frozen, agent {agent} runs"));
