@@ -1,7 +1,7 @@
 //! Drop: closes a frozen agent's stand-in and forgets the record; the archive keeps the conversation's id.
 //!
 //! ```text
-//! record → server, survivors → lease → stand-in or dead pane closed → verified gone → drop
+//! record → lease → record again → server, survivors → stand-in or dead pane closed → verified gone → drop
 //! ```
 
 use std::collections::VecDeque;
@@ -35,6 +35,8 @@ enum Stage {
     Reading,
     /// Waits for the lease.
     Leasing,
+    /// Waits for the record as it is under the lease: its server may be another by now.
+    Claimed(Nonce),
     /// Waits for the listing that shows stand-in and survivors.
     Looking {
         nonce: Nonce,
@@ -114,7 +116,7 @@ impl Drop {
     fn leased(&mut self, applied: Applied) {
         match applied {
             Applied::Done(record::Outcome::Leased(nonce)) => {
-                self.go(Stage::Looking { nonce, killed: false }, Act::Look);
+                self.go(Stage::Claimed(nonce), Act::Read);
             }
             Applied::Done(other) => {
                 self.finish(Outcome::new(End::Failed, "store_failed", format!("{other:?}")));
@@ -254,7 +256,7 @@ impl Drop {
             Stage::Releasing { nonce, .. } => {
                 self.acts.push_back(Act::Apply(Box::new(Verb::LeaseRelease { nonce: *nonce })));
             }
-            Stage::Reading | Stage::Leasing | Stage::Closing { .. } | Stage::Over => {}
+            Stage::Reading | Stage::Leasing | Stage::Claimed(_) | Stage::Closing { .. } | Stage::Over => {}
         }
     }
 }
@@ -273,8 +275,16 @@ impl Coordinator for Drop {
                 return;
             }
             Heard::NoStore(why) => {
-                return if matches!(self.stage, Stage::Reading) {
-                    self.finish(Outcome::new(End::Failed, "store_failed", why));
+                let failed = Outcome::new(End::Failed, "store_failed", why);
+                return match self.stage {
+                    Stage::Reading => self.finish(failed),
+                    Stage::Claimed(nonce) => self.release(nonce, failed),
+                    Stage::Leasing
+                    | Stage::Looking { .. }
+                    | Stage::Closing { .. }
+                    | Stage::Dropping(_)
+                    | Stage::Releasing { .. }
+                    | Stage::Over => {}
                 };
             }
             Heard::Record(_)
@@ -296,6 +306,9 @@ impl Coordinator for Drop {
         match (std::mem::replace(&mut self.stage, Stage::Over), heard) {
             (Stage::Reading, Heard::Record(record)) => self.read(record),
             (Stage::Leasing, Heard::Applied(applied)) => self.leased(applied),
+            (Stage::Claimed(nonce), Heard::Record(_)) => {
+                self.go(Stage::Looking { nonce, killed: false }, Act::Look);
+            }
             (Stage::Looking { nonce, killed }, Heard::Server(server)) => {
                 self.looked(now, nonce, killed, server)
             }
@@ -317,5 +330,27 @@ impl Coordinator for Drop {
 
     fn deadline(&self) -> Option<Duration> {
         self.due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::ProcessId;
+    use crate::record::StateName;
+    use crate::record::testing::sample;
+
+    #[test]
+    fn the_server_that_is_looked_at_is_that_of_the_record_under_the_lease() {
+        let record = sample(StateName::Frozen);
+        let nonce = Nonce::from_bits(0xaaaa);
+        let mut drop = Drop::new(Task { record: record.id, me: ProcessId::new(5, "50") });
+        assert_eq!(drop.next_act(), Some(Act::Read));
+        drop.handle(Duration::ZERO, Heard::Record(Some(Box::new(record.clone()))));
+        assert!(matches!(drop.next_act(), Some(Act::Apply(_))));
+        drop.handle(Duration::ZERO, Heard::Applied(Applied::Done(record::Outcome::Leased(nonce))));
+        assert_eq!(drop.next_act(), Some(Act::Read), "a recovery may have placed it meanwhile");
+        drop.handle(Duration::ZERO, Heard::Record(Some(Box::new(record))));
+        assert_eq!(drop.next_act(), Some(Act::Look));
     }
 }

@@ -202,7 +202,7 @@ pub enum Applied {
 pub enum ServerSight {
     /// All of it, in the record's epoch.
     Listed(Box<Snapshot>),
-    /// The record's epoch is over: its server's process is gone, or the socket belongs to another life.
+    /// The record's epoch is over: its server's process is gone.
     Over,
     /// The record names no server.
     Unnamed,

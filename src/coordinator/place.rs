@@ -74,13 +74,16 @@ pub fn choose(
     asked: Option<&str>,
 ) -> Place {
     let id = record.id.to_string();
-    if asked.is_none() && same_life {
-        let own = record.location.pane_id().map(|pane| pane.0);
+    if asked.is_none() {
+        // in another life of the server it is one that a recovery placed and could not tell the record of
+        let own = record.location.pane_id().filter(|_| same_life).map(|pane| pane.0);
         let mut stand_ins = snapshot.panes.iter().filter(|row| row.frozen == id.as_str());
         let first = stand_ins.clone().find(|row| Some(row.id.0) == own).or_else(|| stand_ins.next());
         if let Some(row) = first {
             return Place::StandIn(row.id);
         }
+    }
+    if asked.is_none() && same_life {
         let window = record.ait.window_id.map(|window| WindowId(window.0));
         if let Some(row) = snapshot.panes.iter().rev().find(|row| Some(row.window) == window) {
             let (pane, before) = neighbour(record, snapshot, row.window).unwrap_or((row.id, false));
@@ -205,6 +208,8 @@ mod tests {
         let id = record.id.to_string();
         let all = snapshot(&[("$1", "@1", "%1", ""), ("$2", "@2", "%2", &id)]);
         assert_eq!(choose(&record, &all, &[], true, None), Place::StandIn(PaneId(2)));
+        let placed = choose(&record, &all, &[], false, None);
+        assert_eq!(placed, Place::StandIn(PaneId(2)), "a recovery was cut short before it could say so");
         let in_window = Record {
             ait: crate::record::Ours { window_id: Some(crate::record::WindowId(1)), ..record.ait.clone() },
             ..record.clone()

@@ -16,7 +16,7 @@ use super::server::{self, NotStarted};
 use crate::process;
 use crate::record::{Location, Ours, ProcessId, Record, RecordId, ServerEpoch, Verb};
 use crate::store::{LONG_PATIENCE, Store, StoreError, System};
-use crate::tmux::guarded::{self, Epoch, Guard, Outcome, Token};
+use crate::tmux::guarded::{self, Epoch, Guard, Outcome, PaneOption, Token};
 use crate::tmux::listing::{self, ListError};
 use crate::tmux::{OneShot, Probe, Unanswered, probe};
 use crate::world::plan::{PlanPane, PlanWindow, leaves};
@@ -54,6 +54,8 @@ pub enum NotPlaced {
 pub struct Placed {
     /// Records whose stand-in is in its place.
     pub records: BTreeSet<RecordId>,
+    /// Records that are in other hands by now, or not lost any more.
+    pub taken: BTreeSet<RecordId>,
     /// What is not as it was, in words.
     pub said: Vec<String>,
 }
@@ -512,22 +514,82 @@ impl<'a> Site<'a> {
         }
         let facts = self.ground.system.facts();
         let owner = self.ground.me;
-        let signed = self.ground.store.update(&facts, LONG_PATIENCE, |batch| {
-            let mut signed = BTreeSet::new();
+        let lost =
+            |record: Option<&Record>| record.and_then(|record| record.state.lost().map(|lost| lost.at));
+        let before = &self.records;
+        let (signed, taken) = self.ground.store.update(&facts, LONG_PATIENCE, |batch| {
+            let (mut signed, mut taken) = (BTreeSet::new(), BTreeSet::new());
             for (id, at, ours) in steps {
-                let taken = batch.step(Some(id), &Verb::LeaseTake { owner: owner.clone() });
-                let Some(nonce) = taken.ok().and_then(|done| done.outcome.nonce()) else { continue };
+                // it may have been brought back since it was read, and be frozen again because somebody wants it so
+                let now = lost(batch.records().get(id).map(AsRef::as_ref));
+                let claim = Verb::LeaseTake { owner: owner.clone() };
+                let nonce = (now.is_some() && now == lost(before.get(&id).copied()))
+                    .then(|| batch.step(Some(id), &claim).ok().and_then(|done| done.outcome.nonce()))
+                    .flatten();
+                let Some(nonce) = nonce else {
+                    taken.insert(id);
+                    continue;
+                };
+                // the lease goes with it
                 let back = batch.step(Some(id), &Verb::StandinRespawned { nonce, at: at.clone() });
                 let known = Verb::Enrich { at, ours: Box::new(ours), lost: None, replace: true };
-                let known = batch.step(Some(id), &known);
-                let freed = batch.step(Some(id), &Verb::LeaseRelease { nonce });
-                if back.is_ok() && known.is_ok() && freed.is_ok() {
+                if back.is_ok() && batch.step(Some(id), &known).is_ok() {
                     signed.insert(id);
                 }
             }
-            signed
+            (signed, taken)
         })?;
+        for (id, made) in agents.iter().filter(|(id, _)| taken.contains(id)) {
+            self.take_away(&epoch, *id, made).await?;
+        }
+        self.clear(&epoch, agents, &signed).await?;
         self.placed.records.extend(signed);
+        self.placed.taken.extend(taken);
+        Ok(())
+    }
+
+    /// Closes what else stands in for these records: one that had died when it was looked for, and was put back since.
+    async fn clear(
+        &self,
+        epoch: &ServerEpoch,
+        agents: &[(RecordId, Made)],
+        signed: &BTreeSet<RecordId>,
+    ) -> Result<(), NotPlaced> {
+        let Some(started_at) = epoch.started_at else { return Ok(()) };
+        let tmux = self.tmux()?;
+        let snapshot = listing::snapshot(&tmux).await?;
+        for (id, made) in agents.iter().filter(|(id, _)| signed.contains(id)) {
+            let stamp = id.to_string();
+            for row in snapshot.panes.iter().filter(|row| row.frozen == stamp.as_str() && row.id != made.pane)
+            {
+                let guard = Guard::new(row.id, Epoch { pid: epoch.pid, started_at });
+                let guard = match row.pid.filter(|_| !row.dead) {
+                    Some(pid) if stand_in_of(pid) == Some(*id) => guard.process(pid),
+                    Some(_) => continue,
+                    None => guard.dead(),
+                };
+                let guard = guard.stamped(PaneOption::Frozen, *id);
+                let token = Token::random().map_err(|error| NotPlaced::Odd(error.to_string()))?;
+                // one that changed meanwhile is left to the supervisor
+                let _ = guarded::kill_pane(guard, token).run(&tmux).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes the pane of a stand-in that its record does not know.
+    async fn take_away(&mut self, epoch: &ServerEpoch, id: RecordId, made: &Made) -> Result<(), NotPlaced> {
+        let own = self.records.get(&id).is_some_and(|record| {
+            record.location.pane_id() == Some(crate::record::PaneId(made.pane.0))
+                && record.ait.server.as_ref().is_some_and(|server| server.is_same_life(epoch))
+        });
+        let Some(started_at) = epoch.started_at.filter(|_| !own) else { return Ok(()) };
+        let server = Epoch { pid: epoch.pid, started_at };
+        let guard = Guard::new(made.pane, server).process(made.pid).stamped(PaneOption::Frozen, id);
+        let token = Token::random().map_err(|error| NotPlaced::Odd(error.to_string()))?;
+        if guarded::kill_pane(guard, token).run(&self.tmux()?).await? == Outcome::Done {
+            self.placed.said.push(format!("{id} is in other hands: its stand-in is closed"));
+        }
         Ok(())
     }
 

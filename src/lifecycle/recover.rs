@@ -20,7 +20,7 @@ use crate::coordinator::{End, Outcome, Step, Told};
 use crate::history::{Environment, Located};
 use crate::process::ProcessId;
 use crate::provider::Recorded;
-use crate::record::{Record, RecordId, Stamp, State};
+use crate::record::{Record, RecordId, Stamp, State, is_lease_free, outlived};
 use crate::store::make_private;
 use crate::supervisor::recovery::{Attempt, AttemptEnd, Book};
 
@@ -91,7 +91,7 @@ impl Recovery<'_> {
         for id in &order.records {
             match records.get(*id).map(AsRef::as_ref) {
                 None => self.end(*id, None, Outcome::new(End::Refused, "no_such_record", "")),
-                Some(record) if record.lease.is_some() => {
+                Some(record) if !is_lease_free(record, &self.world.system.facts()) => {
                     self.end(
                         *id,
                         None,
@@ -138,17 +138,15 @@ impl Recovery<'_> {
         for record in records {
             let Some(lost) = record.state.lost() else { continue };
             let before = self.book.get(&record.id).filter(|attempt| attempt.lost_at == lost.at);
-            let tries = before.map_or(0, |attempt| attempt.tries).saturating_add(1);
-            let at = self.now();
-            let why = String::new();
-            self.book.insert(record.id, Attempt { lost_at: lost.at, tries, at, end: AttemptEnd::Begun, why });
+            let attempt = before.cloned().map_or_else(|| Attempt::first(lost.at), Attempt::again);
+            self.book.insert(record.id, Attempt { at: self.now(), ..attempt });
         }
         self.write();
     }
 
     /// Sees to it that the agent of before is gone; the refusal if it is not.
     async fn outlived(&self, record: &Record, safe: bool, dry_run: bool) -> Option<Outcome> {
-        let agent = record.state.lost()?.agent.clone()?;
+        let agent = outlived(record, &self.world.system.facts())?.clone();
         let pid = agent.pid;
         let safe = safe && !dry_run;
         let seen = tokio::task::spawn_blocking(move || see_out(&agent, safe)).await.ok()?;
@@ -189,7 +187,13 @@ impl Recovery<'_> {
                         let step = Step::new("placed_differently", said);
                         (self.tell)(Told::Step { record: first.id, step });
                     }
-                    placed.extend(records);
+                    let (taken, mine) =
+                        records.into_iter().partition::<Vec<_>, _>(|one| done.taken.contains(&one.id));
+                    for record in taken {
+                        let why = "another operation was faster";
+                        self.end(record.id, None, Outcome::new(End::Refused, "lease_held", why));
+                    }
+                    placed.extend(mine);
                 }
                 // nothing was launched: it is tried again
                 Err(error) => {

@@ -124,7 +124,12 @@ pub fn settle(record: &Record, sight: &PaneSight, facts: &Facts<'_>, ack_grace: 
         (State::Live, _) | (State::Frozen { .. }, None) => Settle::Rest,
         (State::Freezing, None) => settle_unseated(record, facts),
         (State::Freezing, Some(pane)) => settle_freezing(record, pane, facts),
-        (State::Frozen { .. }, Some(pane)) if pane.stamped && pane.dead => Settle::Respawn(pane.id),
+        // a dead pane its record does not name shows its agent's last words, until it is brought back there
+        (State::Frozen { .. }, Some(pane))
+            if pane.stamped && pane.dead && record.location.pane_id() == Some(pane.id) =>
+        {
+            Settle::Respawn(pane.id)
+        }
         (State::Frozen { .. }, Some(_)) => Settle::Rest,
         (State::Restoring { .. }, None) => {
             let error = if says_why(record) { "" } else { "pane_gone" };
@@ -207,8 +212,10 @@ fn settle_restoring(
         return Settle::Launched { at: pane.location(), server: pane.elsewhere.clone() };
     }
     let launched = record.location.process().filter(|own| launch == Some(own.pid));
-    // tmux has not heard of its end yet
-    if launched.is_some_and(|own| is_same(own, &pane.process) && (facts.alive)(own) == Liveness::Gone) {
+    // tmux has not heard of its end yet. One without a start was gone when the store looked at it; it may be told by then
+    let is_gone =
+        |own: &ProcessId| (facts.alive)(own) == Liveness::Gone || own.started.is_empty() && ack_is_due;
+    if launched.is_some_and(|own| is_same(own, &pane.process) && is_gone(own)) {
         return Settle::AbortRestore { error: "agent_exited", then: Back::Respawn(pane.id) };
     }
     match (launched.is_some_and(|own| is_same(own, &pane.process)), ack_is_due) {
@@ -358,7 +365,9 @@ mod tests {
             "not ours to respawn"
         );
         let dead = Pane { stamped: true, dead: true, ..pane(50) };
-        assert_eq!(run(&record, &there(dead), &[]), Settle::Respawn(PaneId(1)));
+        assert_eq!(run(&record, &there(dead.clone()), &[]), Settle::Respawn(PaneId(1)));
+        let crashed = Record { location: Location::Gone, ..record };
+        assert_eq!(run(&crashed, &there(dead), &[]), Settle::Rest, "its record would not know of a stand-in");
     }
 
     #[test]
@@ -382,6 +391,9 @@ mod tests {
         assert_eq!(run(&record, &there(pane(41)), &[]), Settle::Confirm(pane(41).location()));
         let exited = Settle::AbortRestore { error: "agent_exited", then: respawn.clone() };
         assert_eq!(run(&record, &there(pane(41)), &[41]), exited, "tmux does not say so yet");
+        let unseen = Record { location: Location::pane(PaneId(1), ProcessId::bare(41)), ..record.clone() };
+        let exited = Settle::AbortRestore { error: "agent_exited", then: respawn.clone() };
+        assert_eq!(run(&unseen, &there(pane(41)), &[]), exited, "it was gone before its start could be read");
         let early = World { now: 119, ..World::new(&[5]) };
         // The lease of the sample is of second 100; free at once only for another reason: grace 0.
         let early = early.with(|facts| settle(&record, &there(pane(41)), &Facts { grace: 0, ..*facts }, 20));

@@ -167,7 +167,7 @@ pub fn apply(
                 exit_status: *exit_status,
                 signal: *signal,
                 evidence: evidence.clone(),
-                agent: record.agent_process(),
+                agent: record.agent_process().filter(|_| !is_past(&record, facts)),
                 lived: record
                     .ait
                     .recovered
@@ -189,7 +189,7 @@ pub fn apply(
             return Ok(change);
         }
         Verb::Reboot { evidence } => {
-            let past = record.ait.server.as_ref().is_some_and(|server| is_other_boot(server, facts));
+            let past = is_past(&record, facts);
             let State::Frozen { lost: Some(lost) } = &mut record.state else {
                 return Err(no_evidence(&record, verb, "not_lost"));
             };
@@ -197,6 +197,7 @@ pub fn apply(
                 return Err(no_evidence(&record, verb, "not_a_stop_of_an_earlier_boot"));
             }
             lost.cause = LossCause::Reboot;
+            lost.agent = None;
             lost.evidence = format!("{evidence}; {}", lost.evidence);
             Outcome::Lost
         }
@@ -224,8 +225,16 @@ pub fn apply(
         }
         Verb::Enrich { at, ours, lost, replace } => {
             same_process(&record, verb, at)?;
-            if let State::Frozen { lost: none @ None } = &mut record.state {
-                none.clone_from(lost);
+            let past = is_past(&record, facts);
+            match &mut record.state {
+                State::Frozen { lost: none @ None } => none.clone_from(lost),
+                // its stand-in is in this boot now; the process it had was not
+                State::Frozen { lost: Some(lost) } if past => lost.agent = None,
+                State::Frozen { .. }
+                | State::Live
+                | State::Freezing
+                | State::Restoring { .. }
+                | State::Aborting { .. } => {}
             }
             if let (Location::Pane { process, .. }, Some(seen)) = (&mut record.location, at.process()) {
                 fill_blank(&mut process.started, &seen.started);
@@ -473,6 +482,11 @@ fn revive(
     leave_restoring(&mut record);
     lay_to_rest(&mut record, lost.cloned().map(Box::new), facts.now);
     Change::kept(record, Outcome::Revived)
+}
+
+/// Whether its server was of an earlier boot.
+fn is_past(record: &Record, facts: &Facts<'_>) -> bool {
+    record.ait.server.as_ref().is_some_and(|server| is_other_boot(server, facts))
 }
 
 /// Frozen without a stand-in. A lease, if any, stays its owner's.

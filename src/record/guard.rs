@@ -65,6 +65,13 @@ pub(super) fn with_start(at: &Location, facts: &Facts<'_>) -> Location {
     at
 }
 
+/// The process of a lost agent, which may have outlived its server. One of another boot is gone: pids and starts come again.
+#[must_use]
+pub fn outlived<'r>(record: &'r Record, facts: &Facts<'_>) -> Option<&'r ProcessId> {
+    let past = record.ait.server.as_ref().is_some_and(|server| is_other_boot(server, facts));
+    record.state.lost()?.agent.as_ref().filter(|_| !past)
+}
+
 /// Whether that life of a server belongs to an earlier boot.
 pub(super) fn is_other_boot(server: &ServerEpoch, facts: &Facts<'_>) -> bool {
     !server.boot_id.is_empty() && !facts.boot_id.is_empty() && server.boot_id != facts.boot_id

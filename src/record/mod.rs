@@ -24,7 +24,7 @@ mod shape;
 mod verb;
 
 pub use apply::{UNNAMED, apply, legal};
-pub use guard::{agent_liveness, is_epoch_over, is_lease_free};
+pub use guard::{agent_liveness, is_epoch_over, is_lease_free, outlived};
 pub use ident::{Liveness, Nonce, NotOne, PaneId, ProcessId, RecordId, Stamp, WindowId};
 pub use json::{Unknown, canonical};
 pub use ours::{BootTime, Desired, Host, LossCause, Lost, Origin, Ours, Policy, Recovered, ServerEpoch};

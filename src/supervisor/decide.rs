@@ -11,7 +11,8 @@ use super::{
     StateName, Supervisor, Ticket, Told, WRITE_PAUSE, Watched, Writing, Written, shutdown,
 };
 use crate::record::{
-    Follow, Host, Location, LossCause, Ours, ProcessId, Record, ServerEpoch, State, UNNAMED, Verb, WindowId,
+    BootTime, Follow, Host, Location, LossCause, Ours, PaneId, ProcessId, Record, ServerEpoch, State,
+    UNNAMED, Verb, WindowId,
 };
 use crate::supervisor::input::Examined;
 use crate::world::Place;
@@ -52,15 +53,20 @@ impl Supervisor {
             self.servers.values().filter_map(|server| server.speaking_of().cloned()).collect();
         wanted.extend(self.untidy.values().flatten().cloned());
         for record in self.records() {
+            // what was lost with an earlier boot can be held in this one
+            let past = |boot: &BootTime| boot.boot_id != self.start.boot_id;
+            if let Some(lease) = &record.lease
+                && !lease.owner.started.is_empty()
+                && !lease.since_boot.as_ref().is_some_and(past)
+            {
+                wanted.insert(lease.owner.clone());
+            }
             if let Life::Unnamed | Life::PastBoot = self.life(record) {
                 continue;
             }
             let Some(epoch) = &record.ait.server else { continue };
             if record.location != Location::Gone || is_on_its_way(record) {
                 wanted.insert(epoch.process());
-            }
-            if let Some(lease) = record.lease.as_ref().filter(|lease| !lease.owner.started.is_empty()) {
-                wanted.insert(lease.owner.clone());
             }
             // a freeze that was cut short is taken back while its agent lives
             if let (State::Live | State::Freezing | State::Restoring { .. }, Some(agent)) =
@@ -119,9 +125,11 @@ impl Supervisor {
             .any(|record| record.state.name() == StateName::Live && self.life(record) == Life::PastBoot);
         for record in self.records() {
             let Some(epoch) = &record.ait.server else { continue };
-            // a restore may have gone to whatever server listens there now
+            // a restore may have gone to whatever server listens there now, unless its own lives
             if let State::Restoring { .. } = record.state
                 && !past
+                && (self.life(record) != Life::On
+                    || self.watched.get(&epoch.process()) != Some(&Watched::Alive))
             {
                 sought.insert(PathBuf::from(&epoch.socket));
             }
@@ -164,6 +172,12 @@ impl Supervisor {
             })
             .map(|(socket, _)| socket.clone())
             .collect();
+        let mut naming: BTreeMap<PathBuf, BTreeSet<(RecordId, PaneId)>> = BTreeMap::new();
+        for record in known.iter() {
+            if let (Some(epoch), Some(pane)) = (&record.ait.server, record.location.pane_id()) {
+                naming.entry(PathBuf::from(&epoch.socket)).or_default().insert((record.id, pane));
+            }
+        }
         let mut leaving = Vec::new();
         for (socket, server) in &mut self.servers {
             // a client of a dead server is not sent away: its last words say how the server ended
@@ -172,13 +186,16 @@ impl Supervisor {
             }
             let dying: Vec<RecordId> =
                 dying.iter().filter(|(of, _)| of == socket).map(|(_, id)| *id).collect();
+            let named = naming.remove(socket).unwrap_or_default();
             let lives = wanted.get(socket).map(Vec::as_slice).unwrap_or_default();
             let busy = server
                 .up()
                 .is_some_and(|up| up.closing.is_some() || up.orphan(&self.buried, &known).is_some());
             if let Some(up) = server.up_mut() {
                 up.named |= lives.contains(&up.identity.process);
-                up.empty = up.world.only_ours_left().then(|| up.empty.unwrap_or(now.mono));
+                // one that is looked through for a restore is not left over and over again
+                let empty = up.world.only_ours_left() && !sought.contains(socket);
+                up.empty = empty.then(|| up.empty.unwrap_or(now.mono));
                 // the ends of the last agents are told within moments
                 if up.empty.is_some() && !unsettled.contains(&up.identity.process) {
                     up.empty = Some(Duration::ZERO);
@@ -188,6 +205,8 @@ impl Supervisor {
             let left = server.left.as_ref().is_some_and(|left| {
                 lives.iter().all(|life| left.wanted.contains(life))
                     && !(left.empty.is_some() && dying.iter().any(|id| !left.dying.contains(id)))
+                    // one that was empty was filled again
+                    && (left.empty.is_none() || named.is_subset(&left.named))
             });
             let sought = sought.contains(socket) || unsaid.contains(socket);
             let want = sought || !lives.is_empty() && !left;
@@ -202,7 +221,7 @@ impl Supervisor {
                 // one that came back too late for the last end on it still looks what that left
                 Link::Up(up)
                     if (!busy
-                        && !sought
+                        && (!sought || up.moved)
                         && (up.answered > 0 || up.silent)
                         && !lives.contains(&up.identity.process))
                         || up.empty.is_some_and(|since| since.is_zero() || now.mono >= since + LAST_ENDS) =>
@@ -212,9 +231,9 @@ impl Supervisor {
                         let process = up.identity.process.clone();
                         let empty = up.empty.is_some().then_some(process);
                         let wanted = empty.clone().map_or_else(|| lives.to_vec(), |empty| vec![empty]);
-                        let why = Left { at: now.mono, wanted, empty, dying };
+                        let why = Left { at: now.mono, wanted, empty, dying, named: named.clone() };
                         // one that was left when its last record went is come back to at once
-                        server.left = (why.empty.is_some() || !up.named).then_some(why);
+                        server.left = (why.empty.is_some() || !up.named && !up.moved).then_some(why);
                         leaving.push(socket.clone());
                     }
                     continue;
@@ -259,7 +278,7 @@ impl Supervisor {
                 continue;
             }
             let Some(agent) = record.agent_process() else { continue };
-            let Some(Watched::Dead { at }) = self.watched.get(&agent) else { continue };
+            let Some(Watched::Dead { at, .. }) = self.watched.get(&agent) else { continue };
             let (Some(epoch), Some(pane)) = (&record.ait.server, record.location.pane_id()) else { continue };
             fresh.push((record.id, agent, tmux_control::PaneId(pane.0), PathBuf::from(&epoch.socket), *at));
         }

@@ -9,17 +9,20 @@ use crate::world::mark::Mark;
 impl Supervisor {
     pub(super) fn socket_seen(&mut self, socket: PathBuf, present: bool) {
         let server = self.servers.entry(socket).or_default();
-        if server.present != Some(present) {
+        let before = server.present.replace(present);
+        if before != Some(present) {
             self.news = true;
         }
-        server.present = Some(present);
         if present {
             server.remade = false;
             server.refused = false;
             server.left = None;
-            // somebody may have just begun to listen
-            if let Link::Paused { .. } = server.link {
-                server.link = Link::Down;
+            match &mut server.link {
+                // somebody may have just begun to listen
+                Link::Paused { .. } => server.link = Link::Down,
+                // another than ours: it is come to once ours is left
+                Link::Up(up) => up.moved |= before == Some(false),
+                Link::Down | Link::Attaching { .. } | Link::Leaving { .. } => {}
             }
         }
     }
@@ -33,6 +36,7 @@ impl Supervisor {
         match event {
             LinkEvent::Attached(identity) => {
                 if let Link::Attaching { .. } = server.link {
+                    self.met.insert(identity.process.clone());
                     // it speaks again: what it said before were not its last words
                     server.ends.retain(|(of, _)| *of != identity.process);
                     server.left = None;

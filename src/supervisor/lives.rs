@@ -18,12 +18,13 @@ impl Supervisor {
         }
         let process = epoch.process();
         match self.watched.get(&process) {
-            Some(Watched::Dead { at }) => self.how_it_ended(epoch, &process, *at),
+            Some(Watched::Dead { at, seen }) => self.how_it_ended(epoch, &process, *at, *seen),
             Some(Watched::Asked | Watched::Alive | Watched::Blind(_)) | None => Life::On,
         }
     }
 
-    fn how_it_ended(&self, epoch: &ServerEpoch, process: &ProcessId, at: Duration) -> Life {
+    /// `at`: when its end was heard; `seen`: this supervisor saw it alive.
+    fn how_it_ended(&self, epoch: &ServerEpoch, process: &ProcessId, at: Duration, seen: bool) -> Life {
         use crate::record::LossCause::{ServerCrashed, ServerGone, ServerStopped};
         let server = self.servers.get(Path::new(&epoch.socket));
         let over = |cause, evidence: &str| Life::Over {
@@ -49,7 +50,7 @@ impl Supervisor {
         }
         match &self.start.last_stop {
             // whoever told the supervisor to end most likely told the server too: never started again unasked
-            Some(stop) if stop.boot_id == self.start.boot_id => {
+            Some(stop) if !seen && stop.boot_id == self.start.boot_id => {
                 over(ServerStopped, "while no supervisor ran, after the last one was told to end")
             }
             Some(_) | None => over(ServerGone, "nobody was attached"),
@@ -59,7 +60,7 @@ impl Supervisor {
     /// When the last words of a server whose process has ended are no longer waited for.
     pub(super) fn last_words_due(&self, server: &Server) -> Option<Duration> {
         match self.watched.get(server.speaking_of()?)? {
-            Watched::Dead { at } => Some(*at + LAST_WORDS),
+            Watched::Dead { at, .. } => Some(*at + LAST_WORDS),
             Watched::Asked | Watched::Alive | Watched::Blind(_) => None,
         }
     }

@@ -51,9 +51,10 @@ impl Supervisor {
                 records.get(*id).is_some_and(|record| decide::lacks(record, found, &self.start.boot_id));
             live.contains(id) && lacking
         });
+        // one that was on its way meanwhile is looked at again
         self.examined.retain(|id, pid| {
             let pane = records.get(*id).and_then(|record| record.location.process());
-            pane.is_some_and(|process| process.pid == *pid)
+            live.contains(id) && pane.is_some_and(|process| process.pid == *pid)
         });
         for record in records.iter() {
             let Some(pane) = record.location.pane_id() else { continue };

@@ -79,6 +79,8 @@ pub struct Supervisor {
     servers: BTreeMap<PathBuf, Server>,
     /// Every process whose death matters: the servers' and the agents'.
     watched: BTreeMap<ProcessId, Watched>,
+    /// Servers that were seen alive, whoever watches them now.
+    met: BTreeSet<ProcessId>,
     /// Live records whose agent's process has ended, until it is settled what that means.
     dying: BTreeMap<RecordId, Dying>,
     /// Records that were in the store and no longer are: their dead panes may be closed.
@@ -132,6 +134,8 @@ enum Watched {
     Dead {
         /// When that was heard.
         at: Duration,
+        /// It was seen alive before.
+        seen: bool,
     },
 }
 
@@ -212,6 +216,7 @@ impl Supervisor {
             unreadable: None,
             servers,
             watched: BTreeMap::new(),
+            met: BTreeSet::new(),
             dying: BTreeMap::new(),
             buried: BTreeSet::new(),
             untidy: BTreeMap::new(),
@@ -254,7 +259,7 @@ impl Supervisor {
         }
         let Some(now) = last else { return };
         // only a living server says what an agent's death means: the deaths that follow a server's own wait for its last words
-        if !deaths_alone || self.hears_a_server() || self.stopping.is_some() {
+        if !deaths_alone || self.hears_a_server() || !self.expects_words() || self.stopping.is_some() {
             self.settle(now);
         }
         if std::mem::take(&mut self.news) {
@@ -278,6 +283,11 @@ impl Supervisor {
     /// Whether a client is attached to a server that lives.
     fn hears_a_server(&self) -> bool {
         self.servers.values().any(|server| server.up().is_some() && self.last_words_due(server).is_none())
+    }
+
+    /// Whether the last words of a server are waited for.
+    fn expects_words(&self) -> bool {
+        self.servers.values().any(|server| self.last_words_due(server).is_some())
     }
 
     /// Takes note of one thing.
@@ -305,11 +315,18 @@ impl Supervisor {
             Input::Watching(process) => {
                 if let Some(watched @ Watched::Asked) = self.watched.get_mut(&process) {
                     *watched = Watched::Alive;
+                    let of = |record: &Record| {
+                        record.ait.server.as_ref().is_some_and(|epoch| epoch.process() == process)
+                    };
+                    if self.records().any(of) {
+                        self.met.insert(process);
+                    }
                 }
             }
             Input::Died(process) => {
                 if let Some(watched) = self.watched.get_mut(&process) {
-                    *watched = Watched::Dead { at: now.mono };
+                    let seen = *watched == Watched::Alive || self.met.contains(&process);
+                    *watched = Watched::Dead { at: now.mono, seen };
                     self.news = true;
                 }
             }
@@ -392,7 +409,8 @@ impl Supervisor {
             .chain(endings)
             .chain(dying)
             .chain(layouts)
-            .chain([writing, self.again, self.checkpoint_due(), self.plans_due(), self.recovery_due()])
+            .chain([writing, self.again, self.checkpoint_due(), self.plans_due()])
+            .chain([self.recovery_due().filter(|_| resting)])
             .flatten()
             .min()
     }

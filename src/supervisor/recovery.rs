@@ -52,6 +52,24 @@ pub struct Attempt {
     pub why: String,
 }
 
+impl Attempt {
+    /// The first of a loss.
+    #[must_use]
+    pub fn first(lost_at: Stamp) -> Self {
+        Self { lost_at, tries: 1, at: lost_at, end: AttemptEnd::Begun, why: String::new() }
+    }
+
+    /// The next one. What failed before has failed until this one ends: one that is cut short is not repeated unasked.
+    #[must_use]
+    pub fn again(self) -> Self {
+        let tries = self.tries.saturating_add(1);
+        match self.end {
+            AttemptEnd::Failed => Self { tries, ..self },
+            AttemptEnd::Begun | AttemptEnd::Recovered => Self { tries, ..Self::first(self.lost_at) },
+        }
+    }
+}
+
 /// How far an attempt came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -200,15 +218,17 @@ impl Supervisor {
         if !self.recovery.under_way.is_empty() || !matches!(self.writing, Writing::Idle) {
             return;
         }
-        let wanted: Vec<RecordId> = self
+        let (free, held): (Vec<&Record>, Vec<&Record>) = self
             .records()
-            .filter(|record| record.lease.is_none())
             .filter(|record| {
                 choose(record, self.start.policies, book.get(&record.id)) == Some(Choice::Recover)
             })
-            .map(|record| record.id)
-            .take(AT_ONCE)
-            .collect();
+            .partition(|record| self.is_free(now, record));
+        let wanted: Vec<RecordId> = free.into_iter().map(|record| record.id).take(AT_ONCE).collect();
+        // a living owner's end will be told; a dead one's lease runs out by the clock
+        if held.iter().any(|record| record.lease.as_ref().is_some_and(|lease| self.is_dead(&lease.owner))) {
+            self.look_again(now);
+        }
         if wanted.is_empty() {
             self.recovery.rounds = 0;
             self.recovery.not_before = None;
@@ -319,6 +339,10 @@ mod tests {
         assert_eq!(tried(1, AttemptEnd::Failed), Choice::Offer(Why::Failed("no_binary".into())));
         assert_eq!(tried(2, AttemptEnd::Begun), Choice::Recover, "cut short is not failed");
         assert_eq!(tried(3, AttemptEnd::Begun), Choice::Offer(Why::CutShort(3)));
+        let failed = Attempt { why: "no_binary".into(), ..Attempt::first(Stamp::from_unix(100)) };
+        let again = Attempt { end: AttemptEnd::Failed, ..failed }.again();
+        assert_eq!((again.tries, again.end), (2, AttemptEnd::Failed), "by hand, and not over yet");
+        assert_eq!(Attempt { end: AttemptEnd::Recovered, ..again }.again().end, AttemptEnd::Begun);
         let of_an_earlier_loss = Attempt {
             lost_at: Stamp::from_unix(99),
             tries: 9,

@@ -58,6 +58,8 @@ pub(super) struct Left {
     pub(super) empty: Option<ProcessId>,
     /// Records whose agent's end was known then.
     pub(super) dying: Vec<RecordId>,
+    /// Records that named a pane of one of its lives then, and which.
+    pub(super) named: BTreeSet<(RecordId, crate::record::PaneId)>,
 }
 
 /// The control client of a server.
@@ -146,6 +148,8 @@ pub(super) struct Up {
     pub(super) titles: BTreeMap<PaneId, BString>,
     /// A record named it since we attached.
     pub(super) named: bool,
+    /// Its socket was made anew since: another may listen there.
+    pub(super) moved: bool,
     /// Since when no session is left but ours.
     pub(super) empty: Option<Duration>,
 }
@@ -338,6 +342,7 @@ impl Up {
             flow: BTreeMap::new(),
             titles: BTreeMap::new(),
             named: false,
+            moved: false,
             empty: None,
         }
     }

@@ -10,7 +10,7 @@ use super::{Ask, Life, Now, Supervisor, Told, Up, Watched};
 use crate::reconcile::settle::{Pane, PaneSight, Settle, settle};
 use crate::record::{
     Ack, Facts, Follow, Liveness, Location, Nonce, ProcessId, Record, RecordId, ServerEpoch, Stamp,
-    StateName, Verb,
+    StateName, Verb, is_lease_free,
 };
 
 /// How long a stand-in has until it has drawn.
@@ -33,23 +33,8 @@ impl Supervisor {
             return None;
         }
         let sight = attempt.map_or_else(|| self.sight(record), PaneSight::There);
-        let outcome = {
-            let alive = |process: &ProcessId| match self.watched.get(process) {
-                Some(Watched::Dead { .. }) => Liveness::Gone,
-                Some(Watched::Alive) => Liveness::Alive,
-                Some(Watched::Asked | Watched::Blind(_)) | None => Liveness::Unknown,
-            };
-            let facts = Facts {
-                now: Stamp::from_unix(now.utc),
-                since_boot: now.mono.as_secs(),
-                boot_id: &self.start.boot_id,
-                grace: self.start.grace,
-                alive: &alive,
-                started: &|_| None,
-                draw: &|| 0,
-            };
-            settle(record, &sight, &facts, self.start.ack_grace)
-        };
+        let ack_grace = self.start.ack_grace;
+        let outcome = self.with_facts(now, |facts| settle(record, &sight, facts, ack_grace));
         let nonce = record.lease.as_ref().map(|lease| lease.nonce);
         let (verb, what) = match (outcome, nonce) {
             (Settle::Rest, _) => return self.propose_standin(now, record),
@@ -165,6 +150,29 @@ impl Supervisor {
         up.is_some_and(|up| respawn_key(up, pane, record.id).is_some_and(|key| up.strange.contains(&key)))
     }
 
+    /// What is known of processes here: those that are watched.
+    fn with_facts<T>(&self, now: Now, judge: impl FnOnce(&Facts<'_>) -> T) -> T {
+        let alive = |process: &ProcessId| match self.watched.get(process) {
+            Some(Watched::Dead { .. }) => Liveness::Gone,
+            Some(Watched::Alive) => Liveness::Alive,
+            Some(Watched::Asked | Watched::Blind(_)) | None => Liveness::Unknown,
+        };
+        judge(&Facts {
+            now: Stamp::from_unix(now.utc),
+            since_boot: now.mono.as_secs(),
+            boot_id: &self.start.boot_id,
+            grace: self.start.grace,
+            alive: &alive,
+            started: &|_| None,
+            draw: &|| 0,
+        })
+    }
+
+    /// Whether nobody holds the record.
+    pub(super) fn is_free(&self, now: Now, record: &Record) -> bool {
+        self.with_facts(now, |facts| is_lease_free(record, facts))
+    }
+
     /// A restore that was cut short after its proof leaves the stand-in's stamp on a pane whose agent runs.
     pub(super) fn unfreeze(&mut self, now: Now, record: &Record) {
         let Some(epoch) = &record.ait.server else { return };
@@ -198,7 +206,7 @@ impl Supervisor {
         let Some(epoch) = &record.ait.server else { return true };
         let Some(server) = self.servers.get(Path::new(&epoch.socket)) else { return false };
         match server.up() {
-            Some(up) => is_current(up),
+            Some(up) => is_current(up) && !up.moved,
             None => server.refused || server.present == Some(false),
         }
     }
@@ -247,11 +255,11 @@ impl Supervisor {
         fresh
     }
 
-    fn is_dead(&self, process: &ProcessId) -> bool {
+    pub(super) fn is_dead(&self, process: &ProcessId) -> bool {
         matches!(self.watched.get(process), Some(Watched::Dead { .. }))
     }
 
-    fn look_again(&mut self, now: Now) {
+    pub(super) fn look_again(&mut self, now: Now) {
         let due = now.mono + AGAIN;
         self.again =
             Some(self.again.map_or(due, |again| if again > now.mono { again.min(due) } else { due }));

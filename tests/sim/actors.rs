@@ -52,6 +52,8 @@ pub(crate) struct Actor {
     pub(crate) record: RecordId,
     pub(crate) id: ProcessId,
     pub(crate) alive: bool,
+    /// The fleet it is a restore of: they share a process.
+    pub(crate) crew: Option<usize>,
     paused: bool,
     busy: bool,
     pub(crate) watching: BTreeSet<ProcessId>,
@@ -88,12 +90,25 @@ impl Sim {
             Op::Drop => Box::new(Drop::new(task)),
         };
         self.note(|| format!("coordinator {at} starts as {id:?}: {op:?} of {record}"));
+        self.enlist(machine, op, record, id, None);
+    }
+
+    pub(crate) fn enlist(
+        &mut self,
+        machine: Box<dyn Coordinator>,
+        op: Op,
+        record: RecordId,
+        id: ProcessId,
+        crew: Option<usize>,
+    ) {
+        let at = self.actors.len();
         self.actors.push(Actor {
             machine,
             op,
             record,
             id,
             alive: true,
+            crew,
             paused: false,
             busy: false,
             watching: BTreeSet::new(),
@@ -176,10 +191,16 @@ impl Sim {
             match self.actors[at].machine.next_act() {
                 Some(Act::Finish(outcome)) => {
                     self.note(|| format!("coordinator {at} ends: {:?} {}", outcome.end, outcome.word));
-                    self.actors[at].ended = Some(outcome);
-                    return self.end_actor(at, How::Exit(0));
+                    self.actors[at].ended = Some(outcome.clone());
+                    let Some(crew) = self.actors[at].crew else { return self.end_actor(at, How::Exit(0)) };
+                    self.actors[at].alive = false;
+                    return self.restore_ends(crew, self.actors[at].record, outcome);
                 }
-                Some(Act::Tell(_)) => {}
+                Some(Act::Tell(step)) => {
+                    if let Some(crew) = self.actors[at].crew.filter(|_| step.step == "standing") {
+                        self.restore_stands(crew, self.actors[at].record);
+                    }
+                }
                 Some(act) => {
                     self.actors[at].busy = true;
                     self.turn_after(100, 8 * MS, at, Turn::Do(act));
@@ -207,7 +228,9 @@ impl Sim {
     }
 
     pub(crate) fn end_actor(&mut self, at: usize, how: How) {
-        if std::mem::replace(&mut self.actors[at].alive, false) {
+        if let Some(crew) = self.actors[at].crew {
+            self.end_crew(crew, how);
+        } else if std::mem::replace(&mut self.actors[at].alive, false) {
             let id = self.actors[at].id.clone();
             self.end_process(&id, how);
         }
@@ -217,6 +240,12 @@ impl Sim {
     pub(crate) fn abandon_actors(&mut self) {
         for actor in &mut self.actors {
             actor.alive = false;
+        }
+        for crew in &mut self.crews {
+            crew.alive = false;
+        }
+        for recovery in &mut self.recoveries {
+            recovery.alive = false;
         }
     }
 
@@ -261,8 +290,12 @@ impl Sim {
     pub(crate) fn hold_up(&mut self, at: usize, longest: u64) {
         if self.actors[at].alive && !self.actors[at].paused {
             self.note(|| format!("coordinator {at} is stopped by SIGSTOP"));
-            self.actors[at].paused = true;
-            self.after(10 * MS, longest, Event::Continue { actor: at });
+            let all = self.actors[at].crew.map_or_else(|| vec![at], |crew| self.crew_of(crew));
+            let time = self.now + self.dice.between(10 * MS, longest);
+            for at in all {
+                self.actors[at].paused = true;
+                self.at(time, Event::Continue { actor: at });
+            }
         }
     }
 
@@ -292,7 +325,10 @@ impl Sim {
                 self.end_actor(at, How::Signal(9));
             }
             4 | 5 => self.hold_up(at, 90 * SECOND),
-            6 => self.turn_after(10, MS, at, Turn::Unasked(Heard::Stop)),
+            6 => match self.actors[at].crew {
+                Some(crew) => self.stop_crew(crew),
+                None => self.turn_after(10, MS, at, Turn::Unasked(Heard::Stop)),
+            },
             7 | 8 => {
                 self.crash();
                 self.after(5 * MS, 3 * SECOND, Event::Start);

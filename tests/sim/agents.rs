@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ait::record::{
-    Host as Sits, Location, Ours, Outcome, PaneId, ProcessId, Record, Records, ServerEpoch, State, StateName,
-    Step, Upsert, Verb,
+    Host as Sits, Location, Ours, Outcome, PaneId, Policy, ProcessId, Record, Records, ServerEpoch, State,
+    StateName, Step, Upsert, Verb,
 };
 
 use crate::kernel::{How, What};
@@ -44,7 +44,8 @@ impl Sim {
         if self.dice.percent(40) {
             self.start_server(1);
         }
-        for _ in 0..self.dice.between(1, 4) {
+        let most = if self.no_program { 9 } else { 4 };
+        for _ in 0..self.dice.between(1, most) {
             self.start_agent(None);
         }
         self.after(0, SECOND, Event::Start);
@@ -222,6 +223,9 @@ impl Sim {
                 window_index: Some(index),
                 ..Ours::default()
             };
+            if self.policies.is_some() && self.dice.percent(10) {
+                upsert.ours.recover = self.dice.pick(&[Policy::Auto, Policy::Offer, Policy::Off]);
+            }
         }
         self.note(|| format!("agent {agent} is reported, full: {full}"));
         let step: Step = (None, Verb::Upsert(Box::new(upsert)));
@@ -245,6 +249,14 @@ impl Sim {
 
     /// One act of somebody.
     pub(crate) fn act(&mut self) {
+        if self.policies.is_some() {
+            match self.dice.below(100) {
+                0..20 => return self.crash_some_server(),
+                20..27 => return self.start_agent(None),
+                27..30 => return self.recover_by_hand(),
+                _ => {}
+            }
+        }
         if self.crewed && self.dice.percent(60) {
             return self.operate();
         }
@@ -386,6 +398,12 @@ impl Sim {
         if self.dice.percent(50) {
             self.stop_server(server);
         } else {
+            self.fall(server, Fall::Crashed);
+        }
+    }
+
+    fn crash_some_server(&mut self) {
+        if let Some(server) = self.some_server() {
             self.fall(server, Fall::Crashed);
         }
     }

@@ -85,11 +85,19 @@ impl Sim {
         }
     }
 
+    /// Whether the life of a record's server is over.
+    fn is_over(&self, record: Option<&Record>) -> bool {
+        let epoch = record.and_then(|record| record.ait.server.as_ref());
+        epoch.is_some_and(|epoch| {
+            epoch.boot_id != self.kernel.boot_id() || !self.kernel.lives(&epoch.process())
+        })
+    }
+
     /// Who answers for a record.
     pub(crate) fn reach(&self, record: Option<&Record>) -> Reach {
         let Some(epoch) = record.and_then(|record| record.ait.server.as_ref()) else { return Reach::Unnamed };
         let own = record.and_then(|record| self.server_of(record));
-        let over = epoch.boot_id != self.kernel.boot_id() || !self.kernel.lives(&epoch.process());
+        let over = self.is_over(record);
         let socket = std::path::PathBuf::from(&epoch.socket);
         let listener = self.listening.get(&socket).copied().filter(|server| {
             self.files.contains(&socket) && self.servers[*server].alive && !self.servers[*server].exiting
@@ -121,7 +129,9 @@ impl Sim {
         let known = self.actors[at].known.clone();
         match self.reach(known.as_deref()) {
             Reach::Unnamed => (0, ServerSight::Unnamed),
-            Reach::Over | Reach::Other(_) => (0, ServerSight::Over),
+            Reach::Over => (0, ServerSight::Over),
+            Reach::Other(_) if self.is_over(known.as_deref()) => (0, ServerSight::Over),
+            Reach::Other(_) => (0, ServerSight::Unknown("another server has its socket".to_owned())),
             Reach::Unknown => (PATIENCE, ServerSight::Unknown("no answer".to_owned())),
             Reach::Up(_) if !self.calm && self.dice.percent(2) => {
                 (0, ServerSight::Unknown("a row makes no sense".to_owned()))
@@ -299,7 +309,11 @@ impl Sim {
         if let Some(there) = self.servers[server].panes.get_mut(&pane) {
             there.attempt.clear();
         }
+        let stands_for = self.servers[server].panes.get(&pane).and_then(|there| there.frozen.parse().ok());
         let process = self.respawn_pane(server, pane, What::Viewer);
+        if let Some(known) = self.kernel.living.get_mut(&process.pid) {
+            known.stands_for = stands_for;
+        }
         if !self.calm && self.dice.percent(4) {
             self.after(MS, 300 * MS, Event::Exit { process, status: 101 });
         } else {

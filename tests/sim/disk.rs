@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ait::record::{Captures, Facts, Liveness, Outcome, Record, RecordId, Records, Refused, Stamp, Step};
+use ait::supervisor::recovery::Book;
 use ait::supervisor::{LastStop, StoreView};
 
 use crate::dice::Dice;
@@ -30,6 +31,8 @@ pub(crate) struct Disk {
     /// The capture files, by the number of their lines.
     pub(crate) captures: BTreeMap<RecordId, u64>,
     pub(crate) last_stop: Option<LastStop>,
+    /// What recoveries tried.
+    pub(crate) book: Book,
     /// Writes fail.
     pub(crate) full: bool,
     /// Believes that every server (or else every other process) is gone.

@@ -20,6 +20,8 @@ pub(crate) struct Host {
     pub(crate) machine: Supervisor,
     pub(crate) life: u32,
     pub(crate) watching: BTreeSet<ProcessId>,
+    /// Processes that were told to live.
+    pub(crate) seen: BTreeSet<ProcessId>,
     /// The store as last told.
     pub(crate) told: Arc<Records>,
     told_version: Option<u64>,
@@ -49,7 +51,7 @@ impl Sim {
             grace: if self.is(Mutant::KeepsLeases) { u64::MAX / 4 } else { 60 },
             ack_grace: 20,
             last_stop: self.disk.last_stop.take(),
-            policies: ait::supervisor::recovery::Policies::default(),
+            policies: self.policies.unwrap_or_default(),
         };
         self.oracle.last_stop = start.last_stop.clone();
         self.note(|| format!("supervisor {life} starts under {}", start.boot_id));
@@ -57,6 +59,7 @@ impl Sim {
             machine: Supervisor::new(start),
             life,
             watching: BTreeSet::new(),
+            seen: BTreeSet::new(),
             told: Arc::default(),
             told_version: None,
             scribe_at: self.now,
@@ -64,6 +67,9 @@ impl Sim {
             hurry: 0,
             stopping: None,
         });
+        if self.policies.is_some() {
+            self.tell_book(life, false);
+        }
         for socket in self.files.clone() {
             self.after(0, 3 * MS, Event::Look { life, socket });
         }
@@ -240,12 +246,9 @@ impl Sim {
                 self.at(at, Event::Recall { life, since });
             }
             Action::RemakeSocket(process) => self.remake_socket(&process),
-            // the simulation has no conversations: every recovery ends at once, having found none, and no turn is seen
-            Action::Recover { .. }
-            | Action::KeepPlan(_)
-            | Action::KeepSaid(_)
-            | Action::NoteTurn { .. }
-            | Action::Publish => {}
+            Action::Recover { records } => self.recover(Some(life), records),
+            // no turn is seen
+            Action::KeepPlan(_) | Action::KeepSaid(_) | Action::NoteTurn { .. } | Action::Publish => {}
             Action::Ended => self.ended(),
         }
     }
@@ -331,6 +334,7 @@ impl Sim {
         let Some(host) = self.host.as_mut().filter(|host| host.life == life) else { return };
         let input = if lives {
             host.watching.insert(process.clone());
+            host.seen.insert(process.clone());
             Input::Watching(process)
         } else {
             Input::Died(process)

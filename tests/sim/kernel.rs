@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ait::record::{Liveness, ProcessId};
+use ait::record::{Liveness, ProcessId, RecordId};
 
 /// What a process is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +55,8 @@ pub(crate) struct Process {
     pub(crate) term: Term,
     /// Who started it, where that matters.
     pub(crate) parent: Option<ProcessId>,
+    /// The record whose stand-in it was started as by a recovery.
+    pub(crate) stands_for: Option<RecordId>,
     /// The server and the pane whose terminal it has.
     pub(crate) terminal: Option<(usize, u32)>,
 }
@@ -101,7 +103,15 @@ impl Kernel {
         let id = ProcessId::new(self.next_pid, self.ticks.to_string());
         self.living.insert(
             id.pid,
-            Process { id: id.clone(), what, deaf: false, term: Term::Obeys, parent: None, terminal },
+            Process {
+                id: id.clone(),
+                what,
+                deaf: false,
+                term: Term::Obeys,
+                parent: None,
+                stands_for: None,
+                terminal,
+            },
         );
         self.advance();
         id

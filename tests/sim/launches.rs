@@ -67,7 +67,7 @@ impl Sim {
         let mut ready = Ready {
             argv: Err("no_record".to_owned()),
             session_id: None,
-            binary: !self.dice.percent(2),
+            binary: !self.dice.percent(2) && !self.no_program,
             folder: ("/".to_owned(), !self.dice.percent(2)),
             conversation: Conversation::Unknown("a new one begins".to_owned()),
             filed: None,
@@ -91,7 +91,7 @@ impl Sim {
             ready.argv = Ok(vec!["claude".to_owned()]);
             ready.session_id = self.dice.percent(50).then(|| format!("picked-{}", self.agents.len()));
         }
-        if self.is(Mutant::SeesNoSurvivor) {
+        if self.is(Mutant::SeesNoSurvivor) || self.is(Mutant::ForgetsOutlived) {
             return ready;
         }
         let same = |other: &&Record| {
@@ -151,7 +151,7 @@ impl Sim {
             });
             ready.survivors.push(Survivor { pane, process, proven: true, attempt: false });
         }
-        let old = record.state.lost().and_then(|lost| lost.agent.clone());
+        let old = self.outlived_by(record);
         if let Some(old) = old.filter(|old| !old.started.is_empty() && self.kernel.lives(old))
             && !ready.survivors.iter().any(|one| one.process == old)
         {
@@ -194,7 +194,7 @@ impl Sim {
         });
         let server = match listener {
             None if own => return not("server_unreachable"),
-            None => return self.launch_server(socket, &record, launch),
+            None => return self.launch_server(at, socket, &record, launch),
             Some(server) if self.servers[server].paused => return not("server_unknown"),
             Some(server) => server,
         };
@@ -246,7 +246,7 @@ impl Sim {
         self.kernel.spawn(what, Some((server, pane)))
     }
 
-    fn launch_server(&mut self, socket: PathBuf, record: &Record, launch: &Launch) -> Launched {
+    fn launch_server(&mut self, at: usize, socket: PathBuf, record: &Record, launch: &Launch) -> Launched {
         let number = self.servers.len();
         let id = self.kernel.spawn(What::Tmux(number), None);
         self.servers.push(Tmux::new(socket.clone(), id, self.kernel.boot, self.utc()));
@@ -260,7 +260,6 @@ impl Sim {
         self.files.insert(socket.clone());
         self.socket_changed(&socket);
         let Some((_, pane)) = made else { return not("refused") };
-        let at = self.actors.iter().rposition(|actor| actor.record == record.id).unwrap_or_default();
         self.begin(at, number, pane, process, record, launch)
     }
 
@@ -316,11 +315,11 @@ impl Sim {
         if window.is_some_and(|window| window.panes.len() > 1) && stamp.is_some_and(|stamp| stamp.is_empty())
         {
             // a split cannot be marked in its own command: the program does it first of all
-            self.after(MS, 20 * MS, Event::Marked { server, pane, mark });
+            self.after(MS, 20 * MS, Event::Marked { server, pane, mark, agent: number, roll });
         } else {
             self.marked(server, pane, mark);
+            self.behave(number, roll);
         }
-        self.behave(number, roll);
         if self.is(Mutant::LaunchesTwice) {
             let again = Launch { argv: launch.argv.clone(), ..launch.clone() };
             let process = self.in_next_pane(server, &again);
@@ -341,10 +340,20 @@ impl Sim {
         }))
     }
 
-    pub(crate) fn marked(&mut self, server: usize, pane: u32, mark: String) {
-        if self.park(server, || Event::Marked { server, pane, mark: mark.clone() }) {
+    /// The program in a split marks its pane, then becomes the agent.
+    pub(crate) fn mark_itself(&mut self, server: usize, pane: u32, mark: String, agent: usize, roll: u64) {
+        if self.park(server, || Event::Marked { server, pane, mark: mark.clone(), agent, roll }) {
             return;
         }
+        let process = &self.agents[agent].id;
+        let on = self.kernel.process(process).and_then(|process| process.terminal) == Some((server, pane));
+        if on && self.is_living(agent) {
+            self.marked(server, pane, mark);
+            self.behave(agent, roll);
+        }
+    }
+
+    fn marked(&mut self, server: usize, pane: u32, mark: String) {
         let record = mark.split(':').next().unwrap_or_default().to_owned();
         self.servers[server].stirred = true;
         let Some(there) = self.servers[server].panes.get_mut(&pane) else { return };

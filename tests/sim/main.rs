@@ -1,8 +1,10 @@
 //! The simulation: the real supervisor and the real record verbs in a world of fakes (kernel, disk, tmux servers, clocks,
 //! users, scripts) under seeded dice, with an oracle after every step. Pure: no process, no file, no clock.
 //!
-//! Two casts: the supervisor alone with its servers and agents (20,000 seeds), and with coordinators that freeze, bring back
-//! and drop agents (2,000 seeds, 20,000 with `AIT_TEST_FULL=1`). `AIT_SIM_SEEDS` says how many seeds of each; a seed that breaks a rule prints the line that replays it.
+//! Three casts: the supervisor alone with its servers and agents (20,000 seeds); with coordinators that freeze, bring back and
+//! drop agents; and with lost agents that come back by themselves, by recoveries and fleets of restores (4,000 seeds each,
+//! 20,000 with `AIT_TEST_FULL=1`). `AIT_SIM_SEEDS` says how many seeds of each, `AIT_SIM_FIRST` which is the first; a seed that
+//! breaks a rule prints the line that replays it.
 
 mod actors;
 mod agents;
@@ -10,10 +12,13 @@ mod deeds;
 mod dice;
 mod disk;
 mod driver;
+mod fleet;
 mod kernel;
 mod launches;
 mod mutants;
 mod oracle;
+mod recovered;
+mod recovery;
 mod safety;
 mod tmux;
 mod world;
@@ -37,22 +42,35 @@ enum Cast {
     Watch,
     /// Coordinators as well: agents are frozen, brought back and dropped.
     Cycle,
+    /// Lost agents come back by themselves as well.
+    Fleet,
 }
 
 fn run(cast: Cast, seed: u64, mutant: Option<Mutant>, traced: bool) -> Run {
     let mut sim = Sim::new(seed, mutant, traced);
-    if cast == Cast::Cycle {
+    if cast != Cast::Watch {
         sim.crewed = true;
         sim.kernel.pids.end = 260;
+    }
+    if cast == Cast::Fleet {
+        sim.kernel.pids.end = 400;
+        sim.choose_policies();
     }
     sim.set_up();
     while !sim.calm && sim.oracle.broken.is_none() && sim.pending() > 0 {
         sim.run_until(sim.now + 10 * SECOND);
     }
-    while sim.oracle.broken.is_none() && sim.actors.iter().any(|actor| actor.alive) && sim.pending() > 0 {
+    let busy = |sim: &Sim| {
+        sim.actors.iter().any(|actor| actor.alive) || sim.recoveries.iter().any(|recovery| recovery.alive)
+    };
+    while sim.oracle.broken.is_none() && busy(&sim) && sim.pending() > 0 {
         sim.run_until(sim.now + 10 * SECOND);
     }
-    let rest = if cast == Cast::Cycle { 400 } else { 200 };
+    let rest = match cast {
+        Cast::Watch => 200,
+        Cast::Cycle => 400,
+        Cast::Fleet => 900,
+    };
     sim.run_until(sim.now + rest * SECOND);
     if sim.oracle.broken.is_none() {
         sim.check_quiet();
@@ -91,8 +109,13 @@ fn no_seed_with_coordinators_breaks_a_rule() {
     play(Cast::Cycle);
 }
 
+#[test]
+fn no_seed_with_recoveries_breaks_a_rule() {
+    play(Cast::Fleet);
+}
+
 fn play(cast: Cast) {
-    let usual = if cast == Cast::Watch || full() { 20_000 } else { 2_000 };
+    let usual = if cast == Cast::Watch || full() { 20_000 } else { 4_000 };
     let seeds = number("AIT_SIM_SEEDS").unwrap_or(usual);
     let first = number("AIT_SIM_FIRST").unwrap_or(0);
     let (next, steps) = (AtomicU64::new(first), AtomicU64::new(0));
@@ -121,7 +144,11 @@ fn play(cast: Cast) {
         rules.entry(rule).or_default().push((seed, text));
     }
     let mut report = String::new();
-    let word = if cast == Cast::Watch { "watch" } else { "cycle" };
+    let word = match cast {
+        Cast::Watch => "watch",
+        Cast::Cycle => "cycle",
+        Cast::Fleet => "fleet",
+    };
     for (rule, mut seeds) in rules {
         seeds.sort();
         report += &format!("\n{rule}: broken by {} seeds\n", seeds.len());
@@ -143,6 +170,11 @@ fn replay_watch() {
 #[test]
 fn replay_cycle() {
     replay(Cast::Cycle);
+}
+
+#[test]
+fn replay_fleet() {
+    replay(Cast::Fleet);
 }
 
 fn replay(cast: Cast) {
@@ -169,7 +201,7 @@ fn every_mutant_is_caught() {
             loop {
                 let at = usize::try_from(next.fetch_add(1, Ordering::Relaxed)).unwrap();
                 let Some(mutant) = Mutant::ALL.get(at).copied() else { break };
-                let cast = if mutant.is_of_coordinators() { Cast::Cycle } else { Cast::Watch };
+                let cast = mutant.cast();
                 let mut others = std::collections::BTreeMap::new();
                 let caught = (0..SEEDS).find(|seed| match run(cast, *seed, Some(mutant), false).broken {
                     Some((rule, _)) if mutant.breaks().contains(&rule) => true,

@@ -4,6 +4,7 @@ use ait::record::{LossCause, Record, RecordId, State, Verb};
 use ait::supervisor::{Action, Answer, Ask, Tag, Ticket};
 use tmux_control::PaneId;
 
+use crate::Cast;
 use crate::disk::Batch;
 use crate::world::Sim;
 
@@ -84,10 +85,24 @@ pub(crate) enum Mutant {
     StealsLeases,
     /// A lease is never free again.
     KeepsLeases,
+    /// What is to come back by itself does not.
+    NeverRecovers,
+    /// Everything that is lost is brought back unasked.
+    RecoversAll,
+    /// What was tried before is forgotten.
+    ForgetsBook,
+    /// An agent that outlived its server is not seen.
+    ForgetsOutlived,
+    /// Stand-ins that are there already are not seen.
+    PlacesTwice,
+    /// All restores of a fleet begin at once.
+    BeginsAll,
+    /// A row of failures does not stop a fleet.
+    NeverBreaks,
 }
 
 impl Mutant {
-    pub(crate) const ALL: [Self; 37] = [
+    pub(crate) const ALL: [Self; 44] = [
         Self::PartialView,
         Self::UnknownIsGone,
         Self::EndsTheLiving,
@@ -125,12 +140,25 @@ impl Mutant {
         Self::DeletesUnverified,
         Self::StealsLeases,
         Self::KeepsLeases,
+        Self::NeverRecovers,
+        Self::RecoversAll,
+        Self::ForgetsBook,
+        Self::ForgetsOutlived,
+        Self::PlacesTwice,
+        Self::BeginsAll,
+        Self::NeverBreaks,
     ];
 
-    /// Whether only coordinators can show it.
-    pub(crate) fn is_of_coordinators(self) -> bool {
-        Self::ALL.iter().position(|of| *of == self)
-            >= Self::ALL.iter().position(|of| *of == Self::EndsUnbegun)
+    /// The world that can show it.
+    pub(crate) fn cast(self) -> Cast {
+        let at = |of: Self| Self::ALL.iter().position(|one| *one == of);
+        if at(self) >= at(Self::NeverRecovers) {
+            Cast::Fleet
+        } else if at(self) >= at(Self::EndsUnbegun) {
+            Cast::Cycle
+        } else {
+            Cast::Watch
+        }
     }
 
     /// The rules it breaks; one of them is to be named.
@@ -169,6 +197,13 @@ impl Mutant {
             Self::TrustsAnyHook | Self::DeletesUnverified => &["captures stay until verified"],
             Self::StealsLeases => &["leases are kept"],
             Self::KeepsLeases => &["no lease for ever", "all is settled", "sleeps"],
+            Self::NeverRecovers => &["back or offered"],
+            Self::RecoversAll => &["only what is wanted comes back"],
+            Self::ForgetsBook => &["nothing is tried for ever"],
+            Self::ForgetsOutlived => &["one agent a conversation"],
+            Self::PlacesTwice => &["stand-ins stand for somebody"],
+            Self::BeginsAll => &["few at once"],
+            Self::NeverBreaks => &["a row of failures stops it"],
         }
     }
 }
@@ -229,6 +264,7 @@ impl Sim {
             (Mutant::TwoClients, Action::Attach { socket, link }) => {
                 vec![Action::Attach { socket: socket.clone(), link }, Action::Attach { socket, link }]
             }
+            (_, Action::Recover { records }) => self.misrecover(records),
             (Mutant::KeepsClient, Action::Detach { .. }) => Vec::new(),
             (Mutant::HearsNoDeath, Action::Watch(_)) => Vec::new(),
             (Mutant::KillsAndMoves, Action::Ask { socket, link, tag, ask: ask @ Ask::KillDead { .. } }) => {

@@ -4,14 +4,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ait::record::{
-    Host as Sits, Location, LossCause, Outcome, ProcessId, Record, RecordId, Refused, State, StateName, Step,
-    Verb,
+    Host as Sits, Location, LossCause, Outcome, ProcessId, Record, RecordId, Refused, Stamp, State,
+    StateName, Step, Verb,
 };
 use ait::supervisor::{Ask, Input};
 use bstr::BString;
 
 use crate::agents::Agent;
 use crate::kernel::How;
+use crate::recovery::Tries;
 use crate::tmux::Fall;
 use crate::world::{Event, MS, SECOND, Sim};
 
@@ -40,6 +41,14 @@ pub(crate) struct Oracle {
     pub(crate) ended_by: BTreeMap<usize, RecordId>,
     /// Writes that lost records to the reboot.
     reboot_writes: u32,
+    /// What was tried of each loss.
+    pub(crate) tries: BTreeMap<(RecordId, Stamp), Tries>,
+    /// When the last loss of each record was decided.
+    decided: BTreeMap<RecordId, u64>,
+    /// Records that were lost to the reboot, as it was written.
+    rebooted: BTreeSet<RecordId>,
+    /// Agents that somebody started by hand in the moment in which they were restored.
+    pub(crate) excused: BTreeSet<usize>,
 }
 
 impl Sim {
@@ -76,6 +85,14 @@ impl Sim {
                     let record = before.get(*id).map(|record| record.as_ref());
                     self.check_change(*id, record, verb);
                     reboot |= matches!(verb, Verb::Lose { cause: LossCause::Reboot, .. });
+                    if matches!(
+                        verb,
+                        Verb::Lose { cause: LossCause::Reboot, .. }
+                            | Verb::Reboot { .. }
+                            | Verb::Revive { .. }
+                    ) {
+                        self.oracle.rebooted.insert(*id);
+                    }
                 }
                 Err(_) => {
                     self.oracle.refused.insert(*id);
@@ -245,16 +262,20 @@ impl Sim {
             return;
         }
         let life = self.host.as_ref().map(|host| host.life);
+        let id = &self.servers[server].id;
+        let seen = self.host.as_ref().is_some_and(|host| host.seen.contains(id));
         let words = self.oracle.last_words.get(&server).filter(|(of, ..)| Some(*of) == life);
         let stopped_before =
             self.oracle.last_stop.as_ref().is_some_and(|stop| stop.boot_id == self.kernel.boot_id());
         let fell = fell_at.map(|at| at.1).unwrap_or_default();
+        let decided = self.oracle.decided.get(&record.id).copied().unwrap_or(self.now);
+        let words = words.filter(|(_, _, at)| *at <= decided);
         let heard = words
             .is_some_and(|(_, exit, at)| exit.is_some() && *at <= fell + 150 * MS && *at + 100 * MS >= fell);
         let clean = words.is_some_and(|(_, exit, _)| exit.as_ref().is_some_and(|exit| exit.is_empty()));
         let good = match cause {
             LossCause::ServerStopped => {
-                fall == Some(Fall::Stopped) || clean || (words.is_none() && stopped_before)
+                fall == Some(Fall::Stopped) || clean || (words.is_none() && stopped_before && !seen)
             }
             LossCause::ServerCrashed => fall == Some(Fall::Crashed),
             LossCause::ServerGone => life.is_none() || !heard,
@@ -272,6 +293,7 @@ impl Sim {
         let told = std::sync::Arc::clone(&host.told);
         for (id, verb) in changes {
             let Verb::Lose { cause, .. } = verb else { continue };
+            self.oracle.decided.insert(*id, self.now);
             let Some(record) = told.get(*id) else { continue };
             let left = told.iter().find(|other| {
                 let same = match cause {
@@ -374,6 +396,9 @@ impl Sim {
         for actor in 0..self.actors.len() {
             self.at(self.now, Event::Continue { actor });
         }
+        for at in 0..self.recoveries.len() {
+            self.at(self.now, Event::RecoveryGoesOn { at });
+        }
         self.after(0, SECOND, Event::Start);
         self.at(self.now + 8 * SECOND, Event::Start);
         self.at(self.now + 20 * SECOND, Event::Start);
@@ -388,7 +413,7 @@ impl Sim {
             .iter()
             .any(|conn| conn.open && conn.socket == tmux.socket && conn.server != Some(server));
         let listens = self.listening.get(&tmux.socket) == Some(&server);
-        tmux.alive && listens && !elsewhere && !tmux.sessions.is_empty()
+        tmux.alive && listens && !elsewhere
     }
 
     /// What holds once nothing happens any longer.
@@ -419,6 +444,9 @@ impl Sim {
         self.check_reboot(&records);
         if self.crewed {
             self.check_rest(&records);
+        }
+        if self.policies.is_some() {
+            self.check_recovered(&records);
         }
     }
 
@@ -530,6 +558,12 @@ impl Sim {
         for id in live {
             let good = match records.get(id).map(|record| &record.state) {
                 Some(State::Live) => true,
+                // it came back since, and was lost again
+                Some(State::Frozen { lost: Some(lost) })
+                    if lost.lived.is_some() && self.oracle.rebooted.contains(&id) =>
+                {
+                    true
+                }
                 // a coordinator had begun before, or went on in those seconds
                 Some(State::Frozen { lost: None }) if self.crewed => true,
                 None if self.crewed => true,

@@ -2,8 +2,8 @@
 
 use ait::coordinator::{Deed, PaneAct};
 use ait::record::{
-    Facts, Location, LossCause, ProcessId, Record, RecordId, Records, RestoreMode, Stamp, State, StateName, Verb,
-    is_lease_free,
+    Facts, Location, LossCause, ProcessId, Record, RecordId, Records, RestoreMode, Stamp, State, StateName,
+    Verb, is_lease_free, outlived,
 };
 
 use crate::actors::{Op, Wish};
@@ -139,6 +139,12 @@ impl Sim {
             let known = &self.agents[*agent];
             known.conversation == conversation && (!known.by_hand || known.born <= looked)
         });
+        let unseen = self.living_agents().into_iter().filter(|agent| {
+            let known = &self.agents[*agent];
+            known.conversation == conversation && known.by_hand && known.born > looked
+        });
+        let unseen: Vec<usize> = unseen.collect();
+        self.oracle.excused.extend(unseen);
         if let Some(other) = other {
             let text = format!("agent {other} has {conversation} already");
             self.fail("one agent a conversation", text);
@@ -233,21 +239,18 @@ impl Sim {
         if server.is_some_and(|at| !self.reachable(at)) || record.ait.server.is_none() {
             return;
         }
-        let boot_id = self.kernel.boot_id();
-        let free = {
-            let kernel = &self.kernel;
-            let facts = Facts {
-                now: Stamp::from_unix(self.utc()),
-                since_boot: self.now / SECOND,
-                boot_id: &boot_id,
-                grace: 60,
-                alive: &|id| kernel.liveness(id),
-                started: &|_| None,
-                draw: &|| 0,
-            };
-            is_lease_free(record, &facts)
-        };
-        if !free {
+        // unknown is not gone: whom a restore was begun on cannot be looked at
+        let listener = record
+            .ait
+            .server
+            .as_ref()
+            .and_then(|epoch| self.listening.get(std::path::Path::new(&epoch.socket)).copied());
+        if matches!(record.state, State::Restoring { .. })
+            && listener.is_some_and(|at| self.servers[at].alive && !self.reachable(at))
+        {
+            return;
+        }
+        if !self.is_unheld(record) {
             return self.fail("no lease for ever", format!("{id}: {:?}", record.lease));
         }
         match &record.state {
@@ -258,12 +261,14 @@ impl Sim {
             State::Live => {}
             State::Frozen { lost } => {
                 // one that outlived its server is known by its process, for whoever brings it back
-                let outlived = lost.as_deref().filter(|lost| lost.cause != LossCause::AgentCrashed);
-                let outlived = outlived.and_then(|lost| lost.agent.as_ref());
+                let taken = lost.as_deref().is_some_and(|lost| lost.cause != LossCause::AgentCrashed);
+                let outlived = self.outlived_by(record).filter(|_| taken);
                 let both = self.living_agents().into_iter().find(|agent| {
                     let known = &self.agents[*agent];
+                    // nobody can look at a server without a socket
                     known.conversation == record.codeagent_session_id
-                        && outlived != Some(&known.id)
+                        && (!self.servers[known.server].alive || self.has_socket(known.server))
+                        && outlived.as_ref() != Some(&known.id)
                         && self.belongs(*agent, record)
                 });
                 if let Some(agent) = both {
@@ -278,6 +283,33 @@ impl Sim {
                 self.check_stand_in(record, server);
             }
         }
+    }
+
+    fn with_facts<T>(&self, judge: impl FnOnce(&Facts<'_>) -> T) -> T {
+        let (kernel, boot_id) = (&self.kernel, self.kernel.boot_id());
+        judge(&Facts {
+            now: Stamp::from_unix(self.utc()),
+            since_boot: self.now / SECOND,
+            boot_id: &boot_id,
+            grace: 60,
+            alive: &|id| kernel.liveness(id),
+            started: &|_| None,
+            draw: &|| 0,
+        })
+    }
+
+    /// Whether nobody holds the record.
+    pub(crate) fn is_unheld(&self, record: &Record) -> bool {
+        self.with_facts(|facts| is_lease_free(record, facts))
+    }
+
+    /// The process that may have outlived its server.
+    pub(crate) fn outlived_by(&self, record: &Record) -> Option<ProcessId> {
+        self.with_facts(|facts| outlived(record, facts).cloned())
+    }
+
+    fn has_socket(&self, server: usize) -> bool {
+        self.reachable(server) && self.files.contains(&self.servers[server].socket)
     }
 
     /// Whether an agent is the one that was frozen, or one that a restore of this record started.
@@ -324,7 +356,17 @@ impl Sim {
                     && record.location.pane_id().is_some_and(|at| at.0 == pane)
                     && self.server_of(record) == Some(server)
             });
-            if viewer && !here {
+            // a recovery that ended before it could sign leaves it for the next restore, which takes it
+            let placed = self.kernel.process(&there.process).is_some_and(|one| one.stands_for == Some(id));
+            let waits = placed
+                && record.is_some_and(|record| {
+                    let tried = |lost: &ait::record::Lost| self.oracle.tries.contains_key(&(id, lost.at));
+                    let near = record.ait.server.as_ref().is_some_and(|epoch| {
+                        std::path::Path::new(&epoch.socket) == self.servers[server].socket
+                    });
+                    record.location == Location::Gone && near && record.state.lost().is_some_and(tried)
+                });
+            if viewer && !here && !waits {
                 let state = record.map(|record| (record.state.name(), record.location.clone()));
                 let text = format!("%{pane} of server {server} stands in for {id}, which is {state:?}");
                 return self.fail("stand-ins stand for somebody", text);

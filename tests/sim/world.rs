@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use ait::coordinator::PaneAct;
+use ait::coordinator::{Outcome, PaneAct};
 use ait::record::{ProcessId, RecordId, Verb};
+use ait::supervisor::recovery::Policies;
 use ait::supervisor::{Answer, Ask, Input, LinkEvent, LinkId, Tag, Ticket};
 use ait::world::mark::Mark;
 use ait::world::rows::Snapshot;
@@ -14,9 +15,11 @@ use crate::agents::Agent;
 use crate::dice::Dice;
 use crate::disk::Disk;
 use crate::driver::Host;
+use crate::fleet::Crew;
 use crate::kernel::{How, Kernel, Term, What};
 use crate::mutants::Mutant;
 use crate::oracle::Oracle;
+use crate::recovery::Recovery;
 use crate::tmux::{Fall, Tmux};
 
 /// One millisecond, in the microseconds of the simulated clock.
@@ -85,12 +88,20 @@ pub(crate) enum Event {
     Deed { server: usize, record: RecordId, act: PaneAct },
     /// A stand-in has drawn its first frame.
     Drawn { server: usize, pane: u32, process: ProcessId },
-    /// A restored agent marks the pane it was split into.
-    Marked { server: usize, pane: u32, mark: String },
+    /// A restored agent marks the pane it was split into, and begins.
+    Marked { server: usize, pane: u32, mark: String, agent: usize, roll: u64 },
     /// The hook of a restored agent.
     Hook { agent: usize, nested: bool, tries: u32 },
     /// A provider's own list of running agents names one.
     Listed { agent: usize },
+    /// A recovery's next step.
+    Recovery { at: usize },
+    /// A stopped recovery goes on.
+    RecoveryGoesOn { at: usize },
+    /// A recovery reads how one of its restores ended.
+    FleetTells { at: usize, record: RecordId, outcome: Box<Outcome> },
+    /// A recovery hears that the process of its restores is gone.
+    FleetEnds { at: usize },
 }
 
 /// A control client.
@@ -136,6 +147,12 @@ pub(crate) struct Sim {
     /// Coordinators are part of this run.
     pub(crate) crewed: bool,
     pub(crate) actors: Vec<Actor>,
+    /// Lost agents come back by themselves, as these say; else the supervisor is never told of the book.
+    pub(crate) policies: Option<Policies>,
+    /// The agents' program is gone: none of them starts.
+    pub(crate) no_program: bool,
+    pub(crate) recoveries: Vec<Recovery>,
+    pub(crate) crews: Vec<Crew>,
     pub(crate) oracle: Oracle,
     pub(crate) mutant: Option<Mutant>,
     /// What a stopped server will do when it goes on.
@@ -178,6 +195,10 @@ impl Sim {
             calm: false,
             crewed: false,
             actors: Vec::new(),
+            policies: None,
+            no_program: false,
+            recoveries: Vec::new(),
+            crews: Vec::new(),
             oracle: Oracle::default(),
             mutant,
             backlog: BTreeMap::new(),
@@ -299,9 +320,15 @@ impl Sim {
                 self.deed(server, record, &act);
             }
             Event::Drawn { server, pane, process } => self.drawn(server, pane, &process),
-            Event::Marked { server, pane, mark } => self.marked(server, pane, mark),
+            Event::Marked { server, pane, mark, agent, roll } => {
+                self.mark_itself(server, pane, mark, agent, roll);
+            }
             Event::Hook { agent, nested, tries } => self.hook(agent, nested, tries),
             Event::Listed { agent } => self.listed(agent),
+            Event::Recovery { at } => self.recovery_step(at),
+            Event::RecoveryGoesOn { at } => self.recovery_goes_on(at),
+            Event::FleetTells { at, record, outcome } => self.recovery_hears(at, record, &outcome),
+            Event::FleetEnds { at } => self.recovery_is_left(at),
         }
     }
 
@@ -595,8 +622,6 @@ impl Sim {
         };
         let why = if self.servers[server].paused {
             Some("no answer in 3 s")
-        } else if self.servers[server].sessions.is_empty() {
-            Some("no sessions")
         } else if !self.calm && self.dice.percent(4) {
             Some("protocol version mismatch")
         } else {

@@ -165,8 +165,7 @@ impl Restore {
         match applied {
             Applied::Done(record::Outcome::Restoring(nonce)) => {
                 self.tell("begun", "");
-                let mode = self.order.mode;
-                self.go(Stage::Again(Held { record, nonce }), Act::Ready { mode });
+                self.go(Stage::Claimed(Held { record, nonce }), Act::Read);
             }
             Applied::Done(other) => {
                 self.finish(Outcome::new(End::Failed, "store_failed", format!("{other:?}")));
@@ -188,6 +187,18 @@ impl Restore {
     }
 
     // -- under the lease, nothing started
+
+    /// What was read before the lease may be of long ago: where it stands is the record's to say now.
+    fn claimed(&mut self, held: Held, record: Option<Box<Record>>) {
+        match record {
+            Some(record) if holds(&record, held.nonce) => {
+                self.go(Stage::Again(Held { record, ..held }), Act::Ready { mode: self.order.mode });
+            }
+            Some(_) | None => {
+                self.finish(Outcome::new(End::Left, "taken_over", "another operation took it over"));
+            }
+        }
+    }
 
     fn checked_again(&mut self, now: Duration, held: Held, ready: Box<Ready>) {
         let back = Back::Stays(held.record.location.clone());
@@ -300,6 +311,8 @@ impl Restore {
                 };
                 self.launched(now, held, asked, Box::new(started));
             }
+            // what was split off marks itself once it runs
+            (None, ..) if self.again(now, &SERVER) => self.stage = Stage::Doubting { held, asked, why },
             (None, ..) => {
                 let back = Back::Stays(held.record.location.clone());
                 self.undo(held, back, failed("not_launched", why));
@@ -606,8 +619,11 @@ impl Restore {
 
     fn stood(&mut self, now: Duration, held: Held, seat: Seat, outcome: Box<Outcome>, acted: &Acted) {
         match acted {
-            Acted::Done => self.go(Stage::Finding { held, outcome }, Act::Look),
-            Acted::NotMet | Acted::Refused(_) | Acted::NoServer => self.close(held, Location::Gone, outcome),
+            // what was not met may be the server's life: one that cannot be looked at is not known to be without the pane
+            Acted::Done | Acted::NotMet | Acted::Refused(_) => {
+                self.go(Stage::Finding { held, outcome }, Act::Look);
+            }
+            Acted::NoServer => self.close(held, Location::Gone, outcome),
             Acted::Unknown(_) if self.again(now, &SERVER) => {
                 self.stage = Stage::Standing { held, seat, outcome };
             }
@@ -722,6 +738,11 @@ impl Coordinator for Restore {
             }
             (Stage::Checking(record), Heard::Ready(ready)) => self.checked(record, &ready),
             (Stage::Beginning { record, .. }, Heard::Applied(applied)) => self.begun(now, record, applied),
+            (Stage::Claimed(held), Heard::Record(record)) => self.claimed(held, record),
+            (Stage::Claimed(held), Heard::NoStore(_)) => {
+                let record = Some(held.record.clone());
+                self.claimed(held, record);
+            }
             (Stage::Again(held), Heard::Ready(ready)) => self.checked_again(now, held, ready),
             (Stage::Filing { held, ready }, Heard::Applied(applied)) => self.filed(held, &ready, &applied),
             (Stage::Launching { held, asked }, Heard::Launched(launched)) => {

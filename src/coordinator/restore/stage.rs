@@ -40,6 +40,8 @@ pub(super) enum Stage {
     Checking(Box<Record>),
     /// Waits for `restore-begin`.
     Beginning { record: Box<Record>, tries: usize },
+    /// Waits for the record as it is under the lease.
+    Claimed(Held),
     /// Waits for preflight again, under the lease.
     Again(Held),
     /// Waits until the folder its conversation is filed under is on the record.

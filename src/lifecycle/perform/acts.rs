@@ -89,7 +89,8 @@ impl Performer<'_> {
                 self.started_at = now.started_at;
                 ServerSight::Listed(Box::new(snapshot))
             }
-            Ok(_) => ServerSight::Over,
+            // its own life may go on without its socket
+            Ok(_) => unknown("another server has its socket".to_owned()),
             Err(LookError::Unanswered(error)) => unknown(error.to_string()),
             Err(error) => ServerSight::Unknown(error.to_string()),
         }

@@ -153,7 +153,7 @@ impl Performer<'_> {
             });
             ready.survivors.push(Survivor { pane, process, proven: true, attempt: false });
         }
-        let old = record.state.lost().and_then(|lost| lost.agent.clone());
+        let old = crate::record::outlived(record, &self.world.system.facts()).cloned();
         if let Some(old) =
             old.filter(|old| !old.started.is_empty() && process::liveness(old) == Liveness::Alive)
             && !ready.survivors.iter().any(|one| one.process == old)
