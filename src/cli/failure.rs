@@ -30,10 +30,18 @@ impl Exit {
     pub const RECORD_USAGE: Self = Self(2);
     /// `freeze`, `restore`, `recover`, `drop`: another operation holds the record's lease; nothing was done.
     pub const LEASE_HELD: Self = Self(8);
-    /// `freeze`, `restore`, `recover`, `drop`: refused for a named reason; nothing was done.
+    /// `freeze`, `restore`, `recover`, `drop`, `send`: refused for a named reason; nothing was done.
     pub const REFUSED: Self = Self(12);
     /// `restore`, `recover`: done, but not proven; captures are kept.
     pub const UNVERIFIED: Self = Self(15);
+    /// `send`: written, and still in the prompt line.
+    pub const TYPED: Self = Self(10);
+    /// `send`: nobody knows what became of it.
+    pub const UNCONFIRMED: Self = Self(11);
+    /// `wait`: it did not come in time.
+    pub const NOT_IN_TIME: Self = Self(13);
+    /// `wait`: it cannot come, the session is gone.
+    pub const SESSION_GONE: Self = Self(14);
     /// `ait status`, `ait doctor`: up, and something needs a look.
     pub const DEGRADED: Self = Self(10);
     /// `ait status`: no supervisor runs.

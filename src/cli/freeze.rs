@@ -47,7 +47,7 @@ pub(super) struct Args {
 }
 
 /// A time such as `90`, `90s`, `10m`, `2h`, `1d`.
-fn span(text: &str) -> Result<Duration, String> {
+pub(super) fn span(text: &str) -> Result<Duration, String> {
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (number, unit) = text.split_at(digits);
     let factor = match unit {

@@ -24,6 +24,7 @@ pub mod place;
 pub mod preflight;
 mod proof;
 mod restore;
+pub mod sending;
 mod sight;
 mod told;
 

@@ -80,3 +80,18 @@ pub fn correction(record: &Record) -> Option<Upsert> {
     upsert.session_id = told;
     Some(upsert)
 }
+
+/// The file of the record's conversation, where there is one and its place is known.
+#[must_use]
+pub fn transcript(catalog: &Catalog, record: &Record) -> Option<PathBuf> {
+    if record.codeagent_session_id.is_empty() {
+        return None;
+    }
+    let nothing = BTreeMap::new();
+    let environment = surroundings(record.ait.env.as_ref().unwrap_or(&nothing));
+    let cwd = Path::new(record.ait.cwd.as_deref().unwrap_or_default());
+    match locate(catalog, record, cwd, &environment) {
+        Located::Present { path, .. } => Some(path),
+        Located::Ambiguous { .. } | Located::Missing { .. } | Located::Unknown { .. } => None,
+    }
+}

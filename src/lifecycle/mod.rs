@@ -9,6 +9,7 @@
 //! | [`identity`] | which conversation a running agent has |
 //! | [`launch`] | where an agent is put: its own pane, or a new one |
 //! | [`outlive`] | ending an agent that outlived its server |
+//! | [`paste`] | writing into a pane, tested and done in one command |
 //! | [`perform`] | what a coordinator decides, done |
 //! | [`place`] | a fleet back where it stood: sessions, windows, splits, companions |
 //! | [`prompt`] | a session's first prompt into its pane |
@@ -17,10 +18,12 @@
 //! | [`revive`] | a stopped session's record, ready for its restore |
 //! | [`root`] | which project a folder belongs to |
 //! | [`runner`] | one prompt to its end, in its pane |
+//! | [`send`] | text and keys to a running agent, and what is known of them afterwards |
 //! | [`server`] | a server in place of one that a crash took |
 //! | [`shared`] | the server that several Codex share |
 //! | [`start`] | a new agent, its record first |
 //! | [`touched`] | what is set on a server, and the taking back of it |
+//! | [`until`] | waiting for what an agent is at |
 
 pub mod adopt;
 pub(crate) mod behind;
@@ -30,6 +33,7 @@ pub mod host;
 pub mod identity;
 pub mod launch;
 pub mod outlive;
+pub mod paste;
 pub mod perform;
 pub mod place;
 pub mod prompt;
@@ -38,7 +42,9 @@ pub mod remove;
 pub mod revive;
 pub mod root;
 pub mod runner;
+pub mod send;
 pub mod server;
 pub(crate) mod shared;
 pub mod start;
 pub mod touched;
+pub mod until;

@@ -17,6 +17,7 @@ mod paths;
 mod peek;
 mod plans;
 mod repair;
+pub mod sends;
 pub mod spool;
 mod supervisor_lock;
 mod system;

@@ -144,6 +144,18 @@ impl Guard {
         self.and(test)
     }
 
+    /// And it is neither dead nor closed to input: a paste into a dead pane ends tmux up to 3.3a, one into a closed pane is lost.
+    #[must_use]
+    fn takes_input(self) -> Guard {
+        self.and("#{?pane_dead,0,1}".to_owned()).and("#{?pane_input_off,0,1}".to_owned())
+    }
+
+    /// And a key that is sent to it reaches its program and no other: it is in no mode, and its window's panes are not synchronized.
+    #[must_use]
+    pub fn reached_alone(self) -> Guard {
+        self.and("#{?pane_in_mode,0,1}".to_owned()).and("#{?pane_synchronized,0,1}".to_owned())
+    }
+
     fn and(mut self, test: String) -> Guard {
         self.tests.push(test);
         self
@@ -342,13 +354,25 @@ pub fn kill_pane(guard: Guard, token: Token) -> Dispatch {
 }
 
 /// Pastes a buffer into a pane that is as the guard says and lives, and deletes the buffer, line ends as they are. A
-/// `text` is bracketed where the pane asks for it; a key must not be.
-pub fn paste(guard: Guard, buffer: &str, text: bool, token: Token) -> Dispatch {
+/// `text` is bracketed where the pane asks for it; a key must not be. `unchanged` keeps control bytes where tmux would rewrite them,
+/// and is for a tmux that knows `-S`.
+pub fn paste(guard: Guard, buffer: &str, text: bool, unchanged: bool, token: Token) -> Dispatch {
     let pane = guard.pane.to_string();
-    let guard = guard.and("#{?pane_dead,0,1}".to_owned());
-    let how = if text { "-dpr" } else { "-dr" };
+    let guard = guard.takes_input();
+    let how = match (text, unchanged) {
+        (true, true) => "-dprS",
+        (true, false) => "-dpr",
+        (false, true) => "-drS",
+        (false, false) => "-dr",
+    };
     let act = Command::new("paste-buffer").args([how, "-b", buffer, "-t", &pane]);
     Dispatch::last(guard, act, token)
+}
+
+/// Presses a key, by tmux's name for it, in a pane that is as the guard says and lives.
+pub fn key(guard: Guard, name: &str, token: Token) -> Dispatch {
+    let act = Command::new("send-keys").args(["-t", &guard.pane.to_string(), "--", name]);
+    Dispatch::last(guard.takes_input(), act, token)
 }
 
 /// Puts a program into a pane in place of what is or was there, word by word and without a shell, in a folder if one is given.

@@ -49,8 +49,19 @@ impl Face {
 
     /// Whether it has this command; a word that begins with a dash is none.
     pub(crate) fn has(self, command: &OsStr) -> bool {
-        const COMMANDS: [&str; 10] =
-            ["start", "run", "list", "command", "glance", "resume", "attach", "logs", "delete", "completion"];
+        const COMMANDS: [&str; 11] = [
+            "start",
+            "run",
+            "list",
+            "command",
+            "glance",
+            "resume",
+            "send",
+            "attach",
+            "logs",
+            "delete",
+            "completion",
+        ];
         // what this program starts itself by the name it was called
         const INNER: [&str; 7] = ["exec", "runner", "coordinate", "frozenagent", "hold", "tether", "hook"];
         let option = command.to_str().is_some_and(|word| word.starts_with('-'));

@@ -24,10 +24,12 @@ pub(super) mod resume;
 pub(super) mod run;
 pub(super) mod runner;
 mod screen;
+pub(super) mod send;
 pub(super) mod show;
 pub(super) mod start;
 mod turn_state;
 pub(super) mod view;
+pub(super) mod wait;
 
 use clap::{Args as ClapArgs, ValueEnum};
 

@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 
-use crate::coordinator::{Act, Coordinator, End, Heard, Outcome, Step, Watching};
+use crate::coordinator::{Act, Coordinator, End, Heard, Outcome, Sight, Step, Watching};
 use crate::process::{self, Opened, ProcessId, Watch};
 use crate::provider::Catalog;
 use crate::record::{Record, RecordId};
@@ -163,6 +163,20 @@ async fn until(due: Option<Duration>) {
         }
         None => std::future::pending().await,
     }
+}
+
+/// What an agent is at and what its prompt line holds, as a freeze looks at it.
+pub async fn look(world: &World, record: &Record) -> Sight {
+    let performer = Performer {
+        world,
+        id: record.id,
+        record: Some(Box::new(record.clone())),
+        started_at: None,
+        deaths: JoinSet::new(),
+        watcher: None,
+        attended: None,
+    };
+    performer.examine().await
 }
 
 /// The next event in the folders that are watched; never without a watcher.

@@ -4,7 +4,9 @@ mod called;
 mod list;
 mod resume;
 mod run;
+mod send;
 mod start;
+mod wait;
 
 use serde_json::Value;
 
