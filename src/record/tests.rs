@@ -144,6 +144,7 @@ fn everything_of_ours_goes_both_ways() {
         recovered: Some(Recovered { at: Stamp::from_unix(4), cause: LossCause::Reboot }),
         runtime_id: Some("u".into()),
         server: Some(epoch()),
+        session: Some(super::Session { name: Some("review".into()), prompt: true, ..Default::default() }),
         title: Some("t".into()),
         window_id: Some(WindowId(4)),
         window_index: Some(2),

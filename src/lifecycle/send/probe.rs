@@ -131,7 +131,7 @@ impl Seen {
         Ok(())
     }
 
-    /// Whether a paste is bracketed, or may be: tmux says so from 3.7 on.
+    /// Whether a paste is bracketed, or may be where this tmux does not say.
     pub(super) fn may_bracket(&self) -> bool {
         self.brackets.unwrap_or(true)
     }
