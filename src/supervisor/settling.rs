@@ -9,7 +9,7 @@ use tmux_control::PaneId;
 use super::{Ask, Life, Now, Supervisor, Told, Up, Watched};
 use crate::reconcile::settle::{Pane, PaneSight, Settle, settle};
 use crate::record::{
-    Ack, Facts, Follow, Liveness, Location, Nonce, ProcessId, Record, RecordId, ServerEpoch, Stamp,
+    Ack, Facts, Follow, Liveness, Location, Nonce, ProcessId, Record, RecordId, ServerEpoch, Stamp, State,
     StateName, Verb, is_lease_free,
 };
 
@@ -29,7 +29,9 @@ impl Supervisor {
         if (life == Life::Ending || life == Life::Unnamed) && attempt.is_none() {
             return None;
         }
-        if record.state.name() == StateName::Restoring && attempt.is_none() && !self.is_sought(record) {
+        // once it is launched, the record names the server
+        let unplaced = matches!(record.state, State::Restoring { launch: None, .. });
+        if unplaced && attempt.is_none() && !self.is_sought(record) {
             return None;
         }
         let sight = attempt.map_or_else(|| self.sight(record), PaneSight::There);

@@ -2,9 +2,9 @@
 //! users, scripts) under seeded dice, with an oracle after every step. Pure: no process, no file, no clock.
 //!
 //! Three casts: the supervisor alone with its servers and agents (20,000 seeds); with coordinators that freeze, bring back and
-//! drop agents; and with lost agents that come back by themselves, by recoveries and fleets of restores (4,000 seeds each,
-//! 20,000 with `AIT_TEST_FULL=1`). `AIT_SIM_SEEDS` says how many seeds of each, `AIT_SIM_FIRST` which is the first; a seed that
-//! breaks a rule prints the line that replays it.
+//! drop agents (6,000 seeds); and with lost agents that come back by themselves, by recoveries and fleets of restores (4,000
+//! seeds); 20,000 of each with `AIT_TEST_FULL=1`. `AIT_SIM_SEEDS` says how many seeds of each, `AIT_SIM_FIRST` which is the
+//! first; a seed that breaks a rule prints the line that replays it.
 
 mod actors;
 mod agents;
@@ -115,7 +115,12 @@ fn no_seed_with_recoveries_breaks_a_rule() {
 }
 
 fn play(cast: Cast) {
-    let usual = if cast == Cast::Watch || full() { 20_000 } else { 4_000 };
+    let usual = match cast {
+        Cast::Watch => 20_000,
+        _ if full() => 20_000,
+        Cast::Cycle => 6_000,
+        Cast::Fleet => 4_000,
+    };
     let seeds = number("AIT_SIM_SEEDS").unwrap_or(usual);
     let first = number("AIT_SIM_FIRST").unwrap_or(0);
     let (next, steps) = (AtomicU64::new(first), AtomicU64::new(0));

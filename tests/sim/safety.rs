@@ -364,7 +364,10 @@ impl Sim {
                     let near = record.ait.server.as_ref().is_some_and(|epoch| {
                         std::path::Path::new(&epoch.socket) == self.servers[server].socket
                     });
-                    record.location == Location::Gone && near && record.state.lost().is_some_and(tried)
+                    let unseated = self.server_of(record).is_none_or(|at| !self.servers[at].alive);
+                    (record.location == Location::Gone || unseated)
+                        && near
+                        && record.state.lost().is_some_and(tried)
                 });
             if viewer && !here && !waits {
                 let state = record.map(|record| (record.state.name(), record.location.clone()));
