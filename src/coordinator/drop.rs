@@ -1,7 +1,8 @@
 //! Drop: closes a frozen agent's stand-in and forgets the record; the archive keeps the conversation's id.
 //!
 //! ```text
-//! record → lease → record again → server, survivors → stand-in or dead pane closed → verified gone → drop
+//! record → lease → record again → server, survivors → said on the record → stand-in or dead pane closed → verified gone
+//!   → drop
 //! ```
 
 use std::collections::VecDeque;
@@ -9,7 +10,7 @@ use std::time::Duration;
 
 use super::told::{End, Outcome, Step};
 use super::{Act, Acted, Applied, Coordinator, Deed, Heard, PaneAct, ServerSight, Task};
-use crate::record::{self, Nonce, PaneId, Record, Refused, State, Verb};
+use crate::record::{self, Desired, Location, Nonce, Ours, PaneId, Record, Refused, State, Verb};
 use crate::world::rows::{PaneRow, Snapshot};
 
 /// The pauses before a server that did not say is asked again.
@@ -21,6 +22,8 @@ const STORE: [Duration; 3] = [Duration::from_millis(200), Duration::from_secs(1)
 #[derive(Debug)]
 pub struct Drop {
     task: Task,
+    /// Where the record says that its stand-in is.
+    at: Location,
     stage: Stage,
     acts: VecDeque<Act>,
     due: Option<Duration>,
@@ -41,6 +44,11 @@ enum Stage {
     Looking {
         nonce: Nonce,
         killed: bool,
+    },
+    /// Waits until the record says that it is to be forgotten: should we end behind the next act, the rest is done for us.
+    Dooming {
+        nonce: Nonce,
+        closing: PaneAct,
     },
     /// Waits for the pane to be closed.
     Closing {
@@ -64,6 +72,7 @@ impl Drop {
     pub fn new(task: Task) -> Self {
         Self {
             task,
+            at: Location::Gone,
             stage: Stage::Reading,
             acts: VecDeque::from([Act::Read]),
             due: None,
@@ -109,11 +118,16 @@ impl Drop {
                 return self.finish(Outcome::new(End::Refused, "lease_held", seen));
             }
         }
-        let take = Verb::LeaseTake { owner: self.task.me.clone() };
-        self.go(Stage::Leasing, Act::Apply(Box::new(take)));
+        self.stage = Stage::Leasing;
+        self.lease();
     }
 
-    fn leased(&mut self, applied: Applied) {
+    fn lease(&mut self) {
+        let take = Verb::LeaseTake { owner: self.task.me.clone() };
+        self.acts.push_back(Act::Apply(Box::new(take)));
+    }
+
+    fn leased(&mut self, now: Duration, applied: Applied) {
         match applied {
             Applied::Done(record::Outcome::Leased(nonce)) => {
                 self.go(Stage::Claimed(nonce), Act::Read);
@@ -127,7 +141,13 @@ impl Drop {
             Applied::Refused(refused) => {
                 self.finish(Outcome::new(End::Refused, "refused", refused.to_string()));
             }
-            Applied::Failed(why) => self.finish(Outcome::new(End::Failed, "store_failed", why)),
+            Applied::Failed(why) => {
+                if self.again(now, &STORE) {
+                    self.stage = Stage::Leasing;
+                } else {
+                    self.finish(Outcome::new(End::Failed, "store_failed", why));
+                }
+            }
         }
     }
 
@@ -169,8 +189,7 @@ impl Drop {
             Some(row) => {
                 let (pane, pid) = (PaneId(row.id.0), row.pid);
                 let deed = if row.frozen == id.as_str() { Deed::KillStandin } else { Deed::KillDead };
-                let act = PaneAct { pane, pid, deed };
-                self.go(Stage::Closing { nonce, pane, pid }, Act::Pane(act));
+                self.doom(nonce, PaneAct { pane, pid, deed });
             }
         }
     }
@@ -185,6 +204,26 @@ impl Drop {
                 && row.frozen != id.as_str()
                 && (row.attempt.starts_with(attempt.as_bytes()) || row.stamp == id.as_str())
         })
+    }
+
+    fn doom(&mut self, nonce: Nonce, closing: PaneAct) {
+        let at = self.at.clone();
+        let ours = Box::new(Ours { desired: Some(Desired::Stopped), ..Ours::default() });
+        let doom = Verb::Enrich { at, ours, lost: None, replace: true };
+        self.go(Stage::Dooming { nonce, closing }, Act::Apply(Box::new(doom)));
+    }
+
+    fn doomed(&mut self, nonce: Nonce, closing: PaneAct, applied: Applied) {
+        match applied {
+            Applied::Done(_) => {
+                let PaneAct { pane, pid, .. } = closing;
+                self.go(Stage::Closing { nonce, pane, pid }, Act::Pane(closing));
+            }
+            Applied::Refused(refused) => {
+                self.release(nonce, Outcome::new(End::Failed, "refused", refused.to_string()));
+            }
+            Applied::Failed(why) => self.release(nonce, Outcome::new(End::Failed, "store_failed", why)),
+        }
     }
 
     fn closed(&mut self, now: Duration, nonce: Nonce, seat: (PaneId, Option<i32>), acted: Acted) {
@@ -256,7 +295,12 @@ impl Drop {
             Stage::Releasing { nonce, .. } => {
                 self.acts.push_back(Act::Apply(Box::new(Verb::LeaseRelease { nonce: *nonce })));
             }
-            Stage::Reading | Stage::Leasing | Stage::Claimed(_) | Stage::Closing { .. } | Stage::Over => {}
+            Stage::Leasing => self.lease(),
+            Stage::Reading
+            | Stage::Claimed(_)
+            | Stage::Dooming { .. }
+            | Stage::Closing { .. }
+            | Stage::Over => {}
         }
     }
 }
@@ -280,6 +324,7 @@ impl Coordinator for Drop {
                     Stage::Reading => self.finish(failed),
                     Stage::Claimed(nonce) => self.release(nonce, failed),
                     Stage::Leasing
+                    | Stage::Dooming { .. }
                     | Stage::Looking { .. }
                     | Stage::Closing { .. }
                     | Stage::Dropping(_)
@@ -305,12 +350,16 @@ impl Coordinator for Drop {
         }
         match (std::mem::replace(&mut self.stage, Stage::Over), heard) {
             (Stage::Reading, Heard::Record(record)) => self.read(record),
-            (Stage::Leasing, Heard::Applied(applied)) => self.leased(applied),
-            (Stage::Claimed(nonce), Heard::Record(_)) => {
+            (Stage::Leasing, Heard::Applied(applied)) => self.leased(now, applied),
+            (Stage::Claimed(nonce), Heard::Record(record)) => {
+                self.at = record.map_or(Location::Gone, |record| record.location);
                 self.go(Stage::Looking { nonce, killed: false }, Act::Look);
             }
             (Stage::Looking { nonce, killed }, Heard::Server(server)) => {
                 self.looked(now, nonce, killed, server)
+            }
+            (Stage::Dooming { nonce, closing }, Heard::Applied(applied)) => {
+                self.doomed(nonce, closing, applied)
             }
             (Stage::Closing { nonce, pane, pid }, Heard::Acted(acted)) => {
                 self.closed(now, nonce, (pane, pid), acted);

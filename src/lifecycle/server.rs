@@ -15,7 +15,7 @@ use tokio::process::Command;
 
 use crate::process::{self, Opened, ProcessId, Watch};
 use crate::store::make_private;
-use crate::tmux::{OneShot, Probe, Unanswered, binary, probe};
+use crate::tmux::{OneShot, Probe, Unanswered, binary, probe, within};
 use crate::watch::{Touched, Watcher};
 
 /// How long a login shell may take to say its environment.
@@ -159,10 +159,10 @@ async fn run(words: &[OsString], environment: &[(OsString, OsString)]) -> Result
         .stderr(Stdio::piped())
         .process_group(0)
         .kill_on_drop(true);
-    let output = match tokio::time::timeout(START, command.output()).await {
-        Err(_) => return Err(format!("no answer within {} s", START.as_secs())),
-        Ok(Err(error)) => return Err(error.to_string()),
-        Ok(Ok(output)) => output,
+    let output = match within(START, command.output()).await {
+        None => return Err(format!("no answer within {} s", START.as_secs())),
+        Some(Err(error)) => return Err(error.to_string()),
+        Some(Ok(output)) => output,
     };
     if output.status.success() {
         return Ok(output.stdout);

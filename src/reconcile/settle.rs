@@ -2,8 +2,8 @@
 //! pane (store contract, section 4). A server that could not be listed settles nothing.
 
 use crate::record::{
-    Facts, Liveness, Location, PaneId, ProcessId, Record, ServerEpoch, State, agent_liveness, is_epoch_over,
-    is_lease_free,
+    Desired, Facts, Liveness, Location, PaneId, ProcessId, Record, ServerEpoch, State, agent_liveness,
+    is_epoch_over, is_lease_free,
 };
 
 /// How long a dead pane is given to take its stand-in's stamp, in seconds, besides twice the grace of its lease.
@@ -89,6 +89,10 @@ pub enum Settle {
     Confirm(Location),
     /// `standin-respawned` there.
     StandInBack(Location),
+    /// `drop`: it was under way, and its pane is closed.
+    Forget,
+    /// `lease-release`: what was begun on a frozen record changed nothing.
+    Release,
 }
 
 /// How a stand-in comes back after a failed restore.
@@ -121,16 +125,10 @@ pub fn settle(record: &Record, sight: &PaneSight, facts: &Facts<'_>, ack_grace: 
         PaneSight::There(pane) => Some(pane),
     };
     match (&record.state, pane) {
-        (State::Live, _) | (State::Frozen { .. }, None) => Settle::Rest,
+        (State::Live, _) => Settle::Rest,
+        (State::Frozen { .. }, pane) => settle_frozen(record, pane),
         (State::Freezing, None) => settle_unseated(record, facts),
         (State::Freezing, Some(pane)) => settle_freezing(record, pane, facts),
-        // a dead pane its record does not name shows its agent's last words, until it is brought back there
-        (State::Frozen { .. }, Some(pane))
-            if pane.stamped && pane.dead && record.location.pane_id() == Some(pane.id) =>
-        {
-            Settle::Respawn(pane.id)
-        }
-        (State::Frozen { .. }, Some(_)) => Settle::Rest,
         (State::Restoring { .. }, None) => {
             let error = if says_why(record) { "" } else { "pane_gone" };
             Settle::AbortRestore { error, then: Back::At(Location::Gone) }
@@ -141,6 +139,20 @@ pub fn settle(record: &Record, sight: &PaneSight, facts: &Facts<'_>, ack_grace: 
         (State::Aborting { .. }, None) => Settle::StandInBack(Location::Gone),
         (State::Aborting { .. }, Some(pane)) if pane.is_viewer() => Settle::StandInBack(pane.location()),
         (State::Aborting { .. }, Some(pane)) => Settle::Respawn(pane.id),
+    }
+}
+
+/// A lease that is free and still there has lost its owner: a drop that said so before it closed the pane is done to its end
+/// once that is closed; before, nothing was changed.
+fn settle_frozen(record: &Record, pane: Option<&Pane>) -> Settle {
+    let stands = pane.filter(|pane| pane.stamped);
+    let doomed = record.ait.desired == Some(Desired::Stopped);
+    match stands {
+        // a dead pane its record does not name shows its agent's last words, until it is brought back there
+        Some(pane) if pane.dead && record.location.pane_id() == Some(pane.id) => Settle::Respawn(pane.id),
+        _ if record.lease.is_none() => Settle::Rest,
+        None if doomed => Settle::Forget,
+        None | Some(_) => Settle::Release,
     }
 }
 
@@ -368,6 +380,29 @@ mod tests {
         assert_eq!(run(&record, &there(dead.clone()), &[]), Settle::Respawn(PaneId(1)));
         let crashed = Record { location: Location::Gone, ..record };
         assert_eq!(run(&crashed, &there(dead), &[]), Settle::Rest, "its record would not know of a stand-in");
+    }
+
+    #[test]
+    fn a_drop_that_was_cut_short_is_done_once_its_pane_is_closed_and_else_given_up() {
+        let mut record = sample(StateName::Frozen);
+        record.lease = sample(StateName::Freezing).lease;
+        let viewer = there(Pane { stamped: true, ready: true, ..pane(50) });
+        let dead = there(Pane { stamped: true, dead: true, ..pane(50) });
+        let other = there(pane(99));
+        for sight in [&GONE, &viewer, &other] {
+            assert_eq!(run(&record, sight, &[]), Settle::Release, "nothing was begun: {sight:?}");
+        }
+        record.ait.desired = Some(Desired::Stopped);
+        assert_eq!(run(&record, &viewer, &[]), Settle::Release);
+        assert_eq!(run(&record, &dead, &[]), Settle::Respawn(PaneId(1)));
+        assert_eq!(run(&record, &GONE, &[]), Settle::Forget);
+        assert_eq!(run(&record, &other, &[]), Settle::Forget, "its pane was given to something else");
+        assert_eq!(run(&record, &PaneSight::Unknown, &[]), Settle::Unknown);
+        let world = World { now: 165, ..World::new(&[]) };
+        let held = world.with(|facts| settle(&record, &GONE, facts, 20));
+        assert_eq!(held, Settle::Held, "its owner lives");
+        record.lease = None;
+        assert_eq!(run(&record, &GONE, &[]), Settle::Rest, "nobody was at it");
     }
 
     #[test]

@@ -157,6 +157,10 @@ pub fn apply(
         Verb::LeaseRelease { nonce } => {
             held_by(&record, *nonce)?;
             record.lease = None;
+            // a drop that is given up leaves it as it was
+            if matches!(record.state, State::Frozen { .. }) && record.ait.desired == Some(Desired::Stopped) {
+                record.ait.desired = Some(Desired::Frozen);
+            }
             Outcome::Released
         }
         Verb::Lose { cause, evidence, exit_status, signal, checkpoint } => {
@@ -376,6 +380,10 @@ fn take_upsert(
         State::Frozen { lost: Some(_) } if record.location == Location::Gone => {
             if !is_lease_free(&record, facts) {
                 return refuse("frozen_leased");
+            }
+            // told by somebody who looked before it was lost
+            if upsert.at.process().is_some_and(|process| (facts.alive)(process) == Liveness::Gone) {
+                return refuse("process_gone");
             }
             record.lease = None;
             move_to(&mut record, upsert, facts, place);

@@ -446,3 +446,42 @@ fn the_table_of_states_and_verbs() {
     );
     insta::assert_snapshot!("states", table);
 }
+
+#[test]
+fn one_that_is_lost_comes_back_only_as_an_agent_that_may_run() {
+    let mut lost = sample(StateName::Live);
+    let lose = Verb::Lose {
+        cause: LossCause::AgentCrashed,
+        evidence: "killed".into(),
+        exit_status: None,
+        signal: Some(9),
+        checkpoint: None,
+    };
+    let place = Place { id: lost.id, slot: 0, alone: true, ambiguous: false };
+    let gone = World::new(&[41]);
+    lost = gone.with(|facts| apply(Some(lost), &lose, facts, &place)).unwrap().record.unwrap();
+    let told = |pid| {
+        let at = Location::pane(PaneId(1), ProcessId::new(pid, format!("{pid}0")));
+        Verb::Upsert(Box::new(Upsert { id: Some(lost.id), ..Upsert::new("/r", "w", at) }))
+    };
+    let of_before = gone.with(|facts| apply(Some(lost.clone()), &told(41), facts, &place));
+    assert!(of_before.is_err(), "who tells of it looked before it was lost: {of_before:?}");
+    let again = gone.with(|facts| apply(Some(lost.clone()), &told(42), facts, &place)).unwrap();
+    assert_eq!(again.outcome, Outcome::Rejoined);
+}
+
+#[test]
+fn a_drop_that_is_given_up_leaves_no_trace() {
+    let mut record = sample(StateName::Frozen);
+    record.lease = sample(StateName::Freezing).lease;
+    let nonce = record.lease.as_ref().unwrap().nonce;
+    let place = Place { id: record.id, slot: 0, alone: true, ambiguous: false };
+    for (before, after) in [(Desired::Stopped, Desired::Frozen), (Desired::Live, Desired::Live)] {
+        record.ait.desired = Some(before);
+        let release = Verb::LeaseRelease { nonce };
+        let change =
+            World::new(&[]).with(|facts| apply(Some(record.clone()), &release, facts, &place)).unwrap();
+        let released = change.record.unwrap();
+        assert_eq!((released.lease, released.ait.desired), (None, Some(after)));
+    }
+}

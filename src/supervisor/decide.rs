@@ -709,6 +709,8 @@ fn enrichment(record: &Record, found: &Examined, boot_id: &str) -> Ours {
 fn is_on_its_way(record: &Record) -> bool {
     match &record.state {
         State::Freezing | State::Restoring { .. } | State::Aborting { .. } => true,
-        State::Live | State::Frozen { .. } => false,
+        // nothing but its lease says that it is dropped
+        State::Frozen { .. } => record.lease.is_some(),
+        State::Live => false,
     }
 }

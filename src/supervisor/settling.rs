@@ -80,7 +80,9 @@ impl Supervisor {
                 Settle::AbortFreeze(_)
                 | Settle::Commit(Location::Gone)
                 | Settle::AbortRestore { .. }
-                | Settle::Confirm(_),
+                | Settle::Confirm(_)
+                | Settle::Forget
+                | Settle::Release,
                 Some(nonce),
             ) if self.relist(now, record, nonce) => {
                 self.look_again(now);
@@ -103,6 +105,8 @@ impl Supervisor {
             }
             (Settle::Confirm(at), Some(nonce)) => (confirm(nonce, at), "restored"),
             (Settle::StandInBack(at), Some(nonce)) => (Verb::StandinRespawned { nonce, at }, "frozen"),
+            (Settle::Forget, Some(nonce)) => (Verb::Drop { nonce: Some(nonce) }, "dropped"),
+            (Settle::Release, Some(nonce)) => (Verb::LeaseRelease { nonce }, "released"),
         };
         let socket = record.ait.server.as_ref().map(|epoch| Path::new(&epoch.socket).to_owned());
         let told = Told {

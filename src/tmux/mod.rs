@@ -32,6 +32,7 @@ mod stream;
 pub use attach::AttachError;
 pub use client::{Client, ReplyError, SendError};
 pub use identity::Identity;
+pub(crate) use oneshot::within;
 pub use oneshot::{OneShot, Unanswered};
 pub use queue::{ClientEvent, EndCause, Ended, Events, Heard};
 pub use socket::{Probe, probe};

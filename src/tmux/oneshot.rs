@@ -22,6 +22,9 @@ const ANSWER_LIMIT: usize = 16 << 20;
 /// How much of an error is kept, in bytes.
 const WORDS_LIMIT: usize = 4096;
 
+/// In how many parts a deadline is waited for.
+const PARTS: u32 = 10;
+
 /// A way to ask one server through plain `tmux` processes.
 #[derive(Debug, Clone)]
 pub struct OneShot {
@@ -156,7 +159,7 @@ impl OneShot {
             return Err(self.failed(io::Error::other("a pipe is missing")));
         };
         let stdin = child.stdin.take();
-        let heard = tokio::time::timeout(self.deadline, async {
+        let heard = within(self.deadline, async {
             // one byte more than the bound tells that there is more
             let (answer, words, ()) = tokio::try_join!(
                 take(stdout, self.limit + 1),
@@ -168,16 +171,16 @@ impl OneShot {
         })
         .await;
         match heard {
-            Ok(Ok((answer, words, Some(status)))) => self.judge(answer, &words, status),
-            Ok(Ok((_, _, None))) => {
+            Some(Ok((answer, words, Some(status)))) => self.judge(answer, &words, status),
+            Some(Ok((_, _, None))) => {
                 end(child).await;
                 Err(Unanswered::TooLong { socket: self.socket.clone(), limit: self.limit })
             }
-            Ok(Err(source)) => {
+            Some(Err(source)) => {
                 end(child).await;
                 Err(self.failed(source))
             }
-            Err(_) => {
+            None => {
                 end(child).await;
                 Err(Unanswered::Timeout { socket: self.socket.clone(), deadline: self.deadline })
             }
@@ -307,6 +310,18 @@ async fn give(to: Option<impl AsyncWrite + Unpin>, input: &[u8]) -> io::Result<(
     }
 }
 
+/// What `future` gives within `span`; `None` after it. A part of `span` at a time: a process that was stopped wakes up to a
+/// timer that has run out beside an answer it has not read yet, and has lost one part by it.
+pub(crate) async fn within<T>(span: Duration, future: impl Future<Output = T>) -> Option<T> {
+    let mut future = std::pin::pin!(future);
+    for _ in 0..PARTS {
+        if let Ok(done) = tokio::time::timeout(span / PARTS, future.as_mut()).await {
+            return Some(done);
+        }
+    }
+    None
+}
+
 /// Kills and reaps. A process that cannot be killed (in the kernel on a dead disk) is left to the runtime's reaper.
 async fn end(mut child: Child) {
     let _ = child.start_kill();
@@ -335,6 +350,22 @@ mod tests {
         ] {
             assert_eq!(sort(words.as_bytes()), kind, "{words}");
         }
+    }
+
+    #[test]
+    fn a_deadline_that_ran_out_while_nobody_ran_leaves_time_for_the_answer() {
+        let span = Duration::from_millis(100);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let stopped = async {
+                std::thread::sleep(span * 2);
+                // what lay ready is read a little later
+                tokio::time::sleep(span / 5).await;
+                7
+            };
+            assert_eq!(within(span, stopped).await, Some(7));
+            assert_eq!(within(span, std::future::pending::<()>()).await, None);
+        });
     }
 
     #[test]

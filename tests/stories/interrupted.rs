@@ -1,5 +1,5 @@
-//! Operations that are interrupted: a drop whose coordinator is killed, a server that is another one between a look and an act,
-//! a coordinator that is told to stop while everything can still be taken back.
+//! Operations that are interrupted: a server that is another one between a look and an act, a coordinator that is told to stop
+//! while everything can still be taken back. Those that are killed or stopped are in `kills`.
 
 use std::fs;
 
@@ -7,83 +7,10 @@ use rustix::process::Signal;
 
 use crate::support::fake::new_id;
 use crate::support::wrapper::{Act, Calls, When};
-use crate::support::{Agent, DEADLINE, Fake, Home, Supervisor, Tmux, wait_until};
-
-fn frozen(home: &Home, tmux: &Tmux, window: &str) -> Agent {
-    let agent = Agent::start(tmux, "main", window);
-    home.ait(["freeze", &agent.id, "--force"]).ok();
-    agent
-}
-
-/// What a pane is: dead or not, its record, its stand-in's record, whether that has drawn; empty when there is none.
-fn pane(tmux: &Tmux, id: &str) -> String {
-    let format = "#{pane_id} #{pane_dead} #{@aitask_record} #{@aitask_frozen} #{@aitask_standin_ready}";
-    let told = tmux.ok(["list-panes", "-a", "-F", format]);
-    let row = told.lines().find_map(|line| line.strip_prefix(&format!("{id} ")));
-    row.unwrap_or_default().trim_end().to_owned()
-}
+use crate::support::{Agent, Fake, Home, Supervisor, Tmux};
 
 fn captured(home: &Home, id: &str) -> bool {
     home.home().join(".config/aitasks/frozen").join(id).join("capture.ansi").is_file()
-}
-
-#[test]
-fn a_drop_whose_coordinator_is_killed_at_any_call_is_done_or_can_be_done_again() {
-    let home = Home::new();
-    let tmux = Tmux::start(&home);
-    let calls = Calls::of(&home, "coordinate");
-    let supervisor = Supervisor::launch(&home, &[&tmux], &[("AITASKS_STALE_OP_GRACE", "1")]);
-    supervisor.ready();
-    let agent = frozen(&home, &tmux, "count");
-    calls.none();
-    home.ait(["drop", &agent.id]).ok();
-    let count = calls.made().len();
-    assert!(calls.made().iter().any(|call| call.contains("kill-pane")), "{:#?}", calls.made());
-    let again = |id: &str| {
-        let mut command = home.ait_command(["drop", id]);
-        command.env("AITASKS_STALE_OP_GRACE", "1");
-        command
-    };
-    for number in 1..=count {
-        for when in [When::Before, When::After] {
-            let what = format!("call {number} {when:?}");
-            calls.none();
-            let agent = frozen(&home, &tmux, &format!("w{number}{when:?}"));
-            // another one lives beside it in its window, and one elsewhere of the same project
-            let beside = agent.beside(&tmux);
-            calls.at(number, when, &Act::Kill);
-            home.ait(["drop", &agent.id]).code(1);
-            assert!(calls.happened(), "{what}");
-            calls.none();
-            let end = match home.record(&agent.id) {
-                None => {
-                    assert!(home.archived_record(&agent.id).is_some(), "{what}: the archive has it");
-                    assert_eq!(pane(&tmux, &agent.pane.id), "", "{what}");
-                    "dropped"
-                }
-                Some(record) => {
-                    assert_eq!(record["state"], "frozen", "{what}: {record:#}");
-                    assert!(captured(&home, &agent.id), "{what}: its capture is kept");
-                    let row = pane(&tmux, &agent.pane.id);
-                    assert!(row.is_empty() || row.ends_with(&format!("{} 1", agent.id)), "{what}: {row}");
-                    // the lease of one that is gone is free when its grace is over
-                    wait_until(&format!("{what}: the drop done again"), DEADLINE, || {
-                        again(&agent.id).output().unwrap().status.success().then_some(())
-                    });
-                    assert!(home.record(&agent.id).is_none(), "{what}");
-                    assert_eq!(pane(&tmux, &agent.pane.id), "", "{what}");
-                    if row.is_empty() { "frozen, no pane" } else { "frozen, viewer" }
-                }
-            };
-            assert!(beside.pane.process().alive(), "{what}: the agent beside it lives");
-            assert_eq!(home.record(&beside.id).unwrap()["state"], "live", "{what}");
-            println!("drop, coordinator killed at {what} of {count}: {end}");
-        }
-    }
-    // an agent that lives is not dropped, however often it is asked
-    let agent = Agent::start(&tmux, "main", "live");
-    home.ait(["drop", &agent.id]).code(12);
-    assert!(agent.pane.process().alive());
 }
 
 /// A shell line that puts another server in the place of this one, in which a stranger has the pane `id`; the strangers are

@@ -84,6 +84,8 @@ fn plan(record: &Record, decided: &Settle) -> Plan {
             agent: None,
             session_id: None,
         }]),
+        Settle::Forget => Plan::Verbs(vec![Verb::Drop { nonce: Some(nonce) }]),
+        Settle::Release => Plan::Verbs(vec![Verb::LeaseRelease { nonce }]),
         Settle::StandInBack(at) => Plan::Verbs(vec![Verb::StandinRespawned { nonce, at: at.clone() }]),
         Settle::AbortRestore { error, then } => {
             let abort = Verb::RestoreAbort { nonce, error: (*error).to_owned() };
@@ -138,6 +140,8 @@ fn with_nonce(verb: Verb, fresh: Nonce) -> Verb {
         }
         Verb::StandinRespawned { at, .. } => Verb::StandinRespawned { nonce: fresh, at },
         Verb::RestoreAbort { error, .. } => Verb::RestoreAbort { nonce: fresh, error },
+        Verb::Drop { .. } => Verb::Drop { nonce: Some(fresh) },
+        Verb::LeaseRelease { .. } => Verb::LeaseRelease { nonce: fresh },
         other => other,
     }
 }

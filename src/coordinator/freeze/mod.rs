@@ -19,7 +19,7 @@ use super::{
     Act, Acted, Applied, Captured, Conversation, Coordinator, Deed, Heard, PaneAct, ServerSight, Sign, Task,
     Watching,
 };
-use crate::record::{self, Host, Location, Nonce, PaneId, ProcessId, Record, Refused, State, Upsert, Verb};
+use crate::record::{self, Bind, Host, Location, Nonce, PaneId, ProcessId, Record, Refused, State, Verb};
 use crate::world::rows::RemainOnExit;
 
 /// How long an agent has after SIGTERM.
@@ -330,11 +330,15 @@ impl Freeze {
         if known || self.order.dry_run {
             return self.capture(target);
         }
-        let mut upsert =
-            Upsert::new(&target.record.root, &target.record.window, target.record.location.clone());
-        upsert.id = Some(target.record.id);
-        upsert.transcript.clone_from(&self.transcript);
-        self.go(Stage::Noting(target), Act::Apply(Box::new(Verb::Upsert(Box::new(upsert)))));
+        // an upsert would bring one that was lost meanwhile back to life
+        let bind = Bind {
+            line: vec![target.agent.clone()],
+            agent: target.agent.clone(),
+            generation: target.record.ait.generation,
+            session_id: target.record.codeagent_session_id.clone(),
+            transcript: self.transcript.clone(),
+        };
+        self.go(Stage::Noting(target), Act::Apply(Box::new(Verb::Bind(Box::new(bind)))));
     }
 
     fn capture(&mut self, target: Target) {

@@ -1,35 +1,13 @@
-//! Who recovers is killed in between: the end is the same, and nothing is doubled.
+//! The supervisor that recovers is killed in between: the end is the same, and nothing is doubled. Cuts of the recovery itself are
+//! in `kills`.
 
-use crate::support::wait::trials;
+use crate::support::DEADLINE;
 use crate::support::wrapper::{Act, Calls, When};
-use crate::support::{DEADLINE, wait_until};
 
-use super::{Fleet, is_back, settings, supervisor};
+use super::{Fleet, supervisor};
 
 /// How many calls to tmux the recovery of a fleet of four takes at the least: what is cut lies within.
 const CALLS: usize = 24;
-
-#[test]
-fn a_recovery_that_is_killed_is_finished_by_the_next() {
-    let fleet = Fleet::with(&["alpha"], |home| settings(home, "recover = \"offer\"\n"));
-    let calls = Calls::of(&fleet.home, "coordinate");
-    let all = (1..=CALLS).flat_map(|number| [(number, When::Before), (number, When::After)]);
-    for (number, when) in all.step_by(trials(7, 1)) {
-        let old = fleet.lose();
-        calls.at(number, when, &Act::Kill);
-        // killed, it has no end to tell
-        fleet.home.ait(["recover"]);
-        assert!(calls.happened(), "call {number} is one of {:#?}", calls.made());
-        wait_until("all to be back by and by", DEADLINE, || {
-            let back = fleet.agents.iter().all(|member| is_back(&fleet.home, &member.id, old));
-            if !back {
-                fleet.home.ait(["recover"]);
-            }
-            back.then_some(())
-        });
-        fleet.all_back(old);
-    }
-}
 
 /// The supervisor is killed at that call of its coordinators, and they with it if `both`; then there is one again.
 #[track_caller]

@@ -6,7 +6,6 @@ use crate::support::tmux::Pane;
 use crate::support::{DEADLINE, Fake, Home, Ran, Tmux, wait_until};
 
 mod basics;
-mod cuts;
 mod misses;
 mod places;
 mod proofs;

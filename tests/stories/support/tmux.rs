@@ -2,10 +2,10 @@
 //!
 //! Refuses any socket outside its story's folder, so that the user's server can never be reached.
 
-use std::cell::Cell;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -70,7 +70,7 @@ pub(crate) struct Tmux {
     socket: PathBuf,
     configuration: PathBuf,
     start: Start,
-    server: Cell<Option<Process>>,
+    server: Mutex<Option<Process>>,
 }
 
 impl Tmux {
@@ -100,7 +100,7 @@ impl Tmux {
             std::fs::write(&path, &start.configuration).unwrap();
             path
         };
-        Tmux { home: home.clone(), socket, configuration, start, server: Cell::new(None) }
+        Tmux { home: home.clone(), socket, configuration, start, server: Mutex::new(None) }
     }
 
     /// Starts the server (again) on the same socket, with the first session, and remembers its process.
@@ -118,7 +118,7 @@ impl Tmux {
     #[track_caller]
     pub(crate) fn remember(&self) {
         let pid = self.ok(["display-message", "-p", "#{pid}"]).parse().unwrap();
-        self.server.set(Process::of(pid));
+        *self.server.lock().unwrap() = Process::of(pid);
     }
 
     /// The socket's path.
@@ -139,7 +139,7 @@ impl Tmux {
     /// The server's process as of its start.
     #[track_caller]
     pub(crate) fn server(&self) -> Process {
-        self.server.get().expect("the server was started")
+        self.server.lock().unwrap().expect("the server was started")
     }
 
     /// `tmux -u -S … -f …` with `words`, not yet started.
@@ -230,7 +230,8 @@ impl Tmux {
 
 impl Drop for Tmux {
     fn drop(&mut self) {
-        if let Some(server) = self.server.get() {
+        let server = *self.server.lock().unwrap();
+        if let Some(server) = server {
             let gone = server.end(Duration::from_secs(5));
             assert!(gone || std::thread::panicking(), "the tmux server {} is gone", server.pid);
         }

@@ -28,6 +28,17 @@ pub(crate) fn within<T>(deadline: Duration, mut found: impl FnMut() -> Option<T>
     }
 }
 
+/// [`within`] for a look that costs much: one at a time, with a pause in between.
+pub(crate) fn within_seldom<T>(deadline: Duration, mut found: impl FnMut() -> Option<T>) -> Option<T> {
+    within(deadline, || {
+        let value = found();
+        if value.is_none() {
+            std::thread::sleep(Duration::from_millis(150));
+        }
+        value
+    })
+}
+
 /// [`wait_until`] for a story on a runtime, whose other tasks go on meanwhile.
 pub(crate) async fn wait_for<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
