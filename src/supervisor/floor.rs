@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tmux_control::PaneId;
 
-use super::{Action, Now, Server, StateName, Supervisor};
+use super::{Action, Now, Server, Supervisor};
 use crate::record::{RecordId, ServerEpoch};
 use crate::world::plan::Plan;
 
@@ -88,7 +88,8 @@ impl Supervisor {
     fn plan_of(&self, socket: &std::path::Path, server: &Server) -> Option<Plan> {
         let up = server.up().filter(|_| self.is_told(server))?;
         let mut agents: BTreeMap<PaneId, RecordId> = BTreeMap::new();
-        for record in self.records().filter(|record| record.state.name() != StateName::Aborting) {
+        // one whose restore is taken back stands there all the same: its pane is no companion
+        for record in self.records() {
             let here = record.ait.server.as_ref().is_some_and(|e| e.process() == up.identity.process);
             if let Some(pane) = record.location.pane_id().filter(|_| here) {
                 agents.insert(PaneId(pane.0), record.id);

@@ -12,8 +12,9 @@ use super::cut::{Running, Steps, Words};
 use super::seen::{Seen, held};
 use super::subject::{World, adopted};
 use super::{Between, Cut, Few, How, chosen, every};
+use crate::recover::{Place, planned};
 use crate::support::proc::Process;
-use crate::support::wait::{stays, within_seldom};
+use crate::support::wait::{stays, within, within_seldom};
 use crate::support::{DEADLINE, Fake, wait_until};
 
 /// Fleets at work at once: one recovery at a time works in a home.
@@ -24,6 +25,8 @@ struct Fleet {
     world: World,
     /// Record, conversation.
     agents: Vec<(String, String)>,
+    /// Where each stood.
+    places: Vec<Place>,
     /// How often it was cut, for names.
     cuts: usize,
 }
@@ -43,8 +46,10 @@ impl Fleet {
                 (adopted(&agent, tmux), conversation)
             })
             .collect();
-        let fleet = Fleet { world, agents, cuts: 0 };
+        let mut fleet = Fleet { world, agents, places: Vec::new(), cuts: 0 };
         fleet.known();
+        fleet.planned();
+        fleet.places = fleet.places_now();
         fleet
     }
 
@@ -59,6 +64,25 @@ impl Fleet {
             self.agents.iter().all(|(id, _)| known(id)).then_some(())
         });
         self.world.supervisor.watching(&self.world.tmux, self.agents.len() as u64);
+    }
+
+    /// Waits until what stands where is on disk. After a recovery it is the plan with the stand-ins for a while.
+    fn planned(&self) {
+        let panes = self.panes();
+        let agents: Vec<(&str, &str)> =
+            self.agents.iter().zip(&panes).map(|((id, _), pane)| (id.as_str(), pane.as_str())).collect();
+        planned(&self.world.home, &self.world.tmux, &agents);
+    }
+
+    /// Where each stands.
+    fn places_now(&self) -> Vec<Place> {
+        self.panes().iter().map(|pane| Place::of(&self.world.tmux, pane)).collect()
+    }
+
+    /// The pane of each, by its record.
+    fn panes(&self) -> Vec<String> {
+        let pane = |id: &str| self.world.home.record(id).unwrap()["pane_id"].as_str().unwrap().to_owned();
+        self.agents.iter().map(|(id, _)| pane(id)).collect()
     }
 
     /// Kills the server, and waits until all are kept as lost.
@@ -172,12 +196,19 @@ impl Fleet {
             Between::Window => 2,
         };
         assert!(ended <= may, "{what}: {ends:?}, then {last:?}");
+        // where the server is killed a restore that goes on finds a place of its own; what crashed in its pane may have lost it
+        if cut.between == Between::Nothing {
+            let back = within(DEADLINE, || (self.places_now() == self.places).then_some(()));
+            let (now, before) = (self.places_now(), &self.places);
+            assert!(back.is_some(), "{what}: {ends:?}, {last:?}; they stand {now:#?}, not {before:#?}");
+        }
         if !hit { vec!["not reached"] } else { ends }
     }
 
     /// Whether it can be lost again.
     fn is_whole(&self) -> bool {
-        self.ends().is_some_and(|ends| ends.iter().all(|end| *end == "runs, live"))
+        let back = self.ends().is_some_and(|ends| ends.iter().all(|end| *end == "runs, live"));
+        back && self.places_now() == self.places
     }
 }
 

@@ -114,6 +114,8 @@ impl Seen {
                 match stamped {
                     [] => Some("frozen, no pane"),
                     // a viewer that was started again by itself is known by its pane
+                    // and a dead pane that its record does not name shows the last words of an agent that crashed
+                    [row] if lost && row.dead && record["pane_id"] == "" => Some("lost by itself"),
                     [row] => {
                         let alive = Process::of(row.pid).is_some_and(Process::alive);
                         (!row.dead && (row.ready || lost) && alive).then_some("frozen, viewer")

@@ -1,6 +1,5 @@
 //! Recovery: what a crash took is back in its place and in its conversation, once and without a command.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -37,7 +36,7 @@ struct Member {
 
 /// A window as tmux tells it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Place {
+pub(crate) struct Place {
     session: String,
     index: String,
     window: String,
@@ -48,7 +47,7 @@ struct Place {
 
 impl Place {
     #[track_caller]
-    fn of(tmux: &Tmux, pane: &str) -> Place {
+    pub(crate) fn of(tmux: &Tmux, pane: &str) -> Place {
         let told = tmux.format(pane, "#{session_name}\t#{window_index}\t#{window_name}\t#{window_layout}");
         let words: Vec<&str> = told.split('\t').collect();
         let folders = tmux.ok(["list-panes", "-t", pane, "-F", "#{pane_current_path}"]);
@@ -142,27 +141,9 @@ impl Fleet {
     /// Waits until what stands where is on disk as it is now.
     #[track_caller]
     fn planned(&self) {
-        let text = || {
-            let folder = std::fs::read_dir(self.home.home().join(".local/state/ait/plans")).ok()?;
-            let path: PathBuf = folder.flatten().next()?.path();
-            serde_json::from_slice::<Value>(&std::fs::read(path).ok()?).ok()
-        };
-        wait_until("the plan", DEADLINE, || {
-            let plan = text()?;
-            let windows = plan["windows"].as_array()?;
-            let known = |member: &Member| {
-                let layout = self.tmux.format(&member.agent.pane.id, "#{window_layout}");
-                let index = self.tmux.format(&member.agent.pane.id, "#{window_index}");
-                windows.iter().any(|window| {
-                    window["layout"] == layout.as_str()
-                        && window["index"].as_i64() == index.parse().ok()
-                        && window["panes"]
-                            .as_array()
-                            .is_some_and(|panes| panes.iter().any(|p| p["record"] == member.id.as_str()))
-                })
-            };
-            self.agents.iter().all(known).then_some(())
-        });
+        let agents: Vec<(&str, &str)> =
+            self.agents.iter().map(|member| (member.id.as_str(), member.agent.pane.id.as_str())).collect();
+        planned(&self.home, &self.tmux, &agents);
         for member in &self.agents {
             let known = |home: &Home| {
                 let record = home.record(&member.id)?;
@@ -288,4 +269,30 @@ fn settings(home: &Home, text: &str) {
     let folder = home.home().join(".config/ait");
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("config.toml"), text).unwrap();
+}
+
+/// Waits until a plan on disk says where these records' panes stand now.
+#[track_caller]
+pub(crate) fn planned(home: &Home, tmux: &Tmux, agents: &[(&str, &str)]) {
+    let plans = || -> Vec<Value> {
+        let folder = std::fs::read_dir(home.home().join(".local/state/ait/plans"));
+        let paths = folder.into_iter().flatten().flatten().map(|entry| entry.path());
+        paths.filter_map(|path| serde_json::from_slice(&std::fs::read(path).ok()?).ok()).collect()
+    };
+    wait_until("the plan", DEADLINE, || {
+        let plans = plans();
+        let known = |(record, pane): &(&str, &str)| {
+            let layout = tmux.format(pane, "#{window_layout}");
+            let index = tmux.format(pane, "#{window_index}");
+            let mut windows = plans.iter().filter_map(|plan| plan["windows"].as_array()).flatten();
+            windows.any(|window| {
+                window["layout"] == layout.as_str()
+                    && window["index"].as_i64() == index.parse().ok()
+                    && window["panes"]
+                        .as_array()
+                        .is_some_and(|panes| panes.iter().any(|pane| pane["record"] == *record))
+            })
+        };
+        agents.iter().all(known).then_some(())
+    });
 }
