@@ -29,7 +29,11 @@ fn adopted(tmux: &Tmux, pane: &Pane) -> Value {
 #[track_caller]
 fn until_shown(tmux: &Tmux, pane: &str, text: &str) {
     wait_until(&format!("{text:?} on the screen of {pane}"), DEADLINE, || {
-        tmux.ok(["capture-pane", "-p", "-t", pane]).contains(text).then_some(())
+        let screen = tmux.ok(["capture-pane", "-p", "-t", pane]);
+        screen.contains(text).then_some(()).or_else(|| {
+            eprintln!("it shows {:?}", screen.trim_end());
+            None
+        })
     });
 }
 
