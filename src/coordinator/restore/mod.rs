@@ -19,17 +19,13 @@ use crate::record::{
     self, Ack, Follow, Host, Location, Nonce, Ours, PaneId, ProcessId, Record, Refused, RestoreMode, State,
     Verb,
 };
-use stage::{Back, Held, Running, Seat, Stage, failed, holds, mismatch, stopped, verified};
+use stage::{Back, Held, Running, SERVER, STORE, Seat, Stage, failed, holds, mismatch, stopped, verified};
 
 /// When a launched agent is looked at without an event to tell of it: dialogs and lists of processes of some providers tell
 /// nobody. Spans after its launch; the acknowledgement's end comes behind them.
 const LOOKS: [u64; 12] = [100, 300, 600, 1000, 1500, 2200, 3000, 4500, 6500, 9000, 12_000, 16_000];
 /// An agent that has lived this long without a sign of trouble lets others begin.
 const STANDING: Duration = Duration::from_secs(3);
-/// The pauses before a server that did not say is asked again.
-const SERVER: [Duration; 3] = [Duration::from_millis(500), Duration::from_secs(2), Duration::from_secs(5)];
-/// The pauses before a verb that a busy store did not take is tried again.
-const STORE: [Duration; 3] = [Duration::from_millis(200), Duration::from_secs(1), Duration::from_secs(4)];
 
 /// What makes a new agent live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
