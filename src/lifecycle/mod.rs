@@ -20,7 +20,7 @@
 //! | [`runner`] | one prompt to its end, in its pane |
 //! | [`send`] | text and keys to a running agent, and what is known of them afterwards |
 //! | [`server`] | a server in place of one that a crash took |
-//! | [`shared`] | the server that several Codex share |
+//! | `shared` | the server that several Codex share |
 //! | [`start`] | a new agent, its record first |
 //! | [`touched`] | what is set on a server, and the taking back of it |
 //! | [`until`] | waiting for what an agent is at |

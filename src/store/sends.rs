@@ -1,7 +1,7 @@
 //! What was sent to a session: one send at a time, and a send under a key once.
 //!
 //! `<state>/sessions/<record id>/send.lock` is held while something is written into the pane. `sends.json` beside it holds the last
-//! [`KEPT`] keys, hashed, each with a hash of what was sent and, once that is known, its receipt. A key without a receipt is of a
+//! 256 keys, hashed, each with a hash of what was sent and, once that is known, its receipt. A key without a receipt is of a
 //! send that was cut short: what became of it nobody knows.
 
 use std::fs::{self, File, OpenOptions};

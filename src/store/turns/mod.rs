@@ -3,7 +3,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `activity.json` | all that is known ([`Turns`]), replaced whole; the last event in it until the next one |
-//! | `activity.replay.bin` | which events were taken, so that one told twice counts once: [`replay`] |
+//! | `activity.replay.bin` | which events were taken, so that one told twice counts once |
 //! | `activity.journal.jsonl` | the last events, for a person: [`journal`] |
 //!
 //! An event is written in that order, and each writer first completes what the one before it left undone, so a crash between
