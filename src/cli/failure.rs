@@ -38,7 +38,7 @@ impl Exit {
     pub const TYPED: Self = Self(10);
     /// `send`: nobody knows what became of it.
     pub const UNCONFIRMED: Self = Self(11);
-    /// `wait`: it did not come in time.
+    /// `wait`, `run --wait`: it did not come in time.
     pub const NOT_IN_TIME: Self = Self(13);
     /// `wait`: it cannot come, the session is gone.
     pub const SESSION_GONE: Self = Self(14);
@@ -117,6 +117,11 @@ impl Failure {
     /// What happened, in one line.
     pub(super) fn message(&self) -> &str {
         &self.message
+    }
+
+    /// What may be done about it, where that is known.
+    pub(super) fn advice(&self) -> Option<&str> {
+        self.hint.as_deref()
     }
 
     /// Prints the message and the hint to standard error and gives the exit code.

@@ -117,9 +117,9 @@ pub fn knows_unchanged(commands: &[u8]) -> bool {
     flags.is_some_and(|flags| flags.iter().take_while(|byte| **byte != b']').any(|byte| *byte == b'S'))
 }
 
-/// Nothing comes: only the time passes.
+/// Lets [`SETTLE`] go by.
 pub(super) async fn settle() {
-    let _ = tokio::time::timeout(SETTLE, std::future::pending::<()>()).await;
+    tokio::time::sleep(SETTLE).await;
 }
 
 #[cfg(test)]

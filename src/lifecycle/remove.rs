@@ -6,7 +6,7 @@ use super::perform::{self, Stops, World};
 use crate::coordinator::{Drop, End, Task};
 use crate::process::{self, Delivery, ProcessError, ProcessId, Signal};
 use crate::record::{
-    Liveness, PaneId, Record, RecordId, Refused, ServerEpoch, State, StateName, Verb, is_lease_free,
+    Host, Liveness, PaneId, Record, RecordId, Refused, ServerEpoch, State, StateName, Verb, is_lease_free,
 };
 use crate::store::{PATIENCE, StoreError, turns};
 use crate::tmux::guarded::{self, BadValue, Epoch, Guard, Outcome, Token};
@@ -114,8 +114,17 @@ pub async fn remove(
     Ok(Removed { killed })
 }
 
-/// Ends a live record's agent; whether anything had to be ended.
+/// Ends a live record's agent; whether anything had to be ended. A shell it was typed into is the user's, and so is its pane.
 pub(super) async fn end(record: &Record) -> Result<bool, NotRemoved> {
+    if let Some(Host::Shell { .. }) = record.ait.host {
+        let Some(agent) = record.agent_process().filter(|agent| !agent.started.is_empty()) else {
+            return Err(NotRemoved::Unknown(
+                "which process below its shell is the agent is not known".to_owned(),
+            ));
+        };
+        let told = process::signal(&agent, Signal::TERM)?;
+        return Ok(gone(&agent)? || told == Delivery::Delivered);
+    }
     let mut killed = false;
     if let (Some(pane), Some(process), Some(epoch)) =
         (record.location.pane_id(), record.location.process(), record.ait.server.as_ref())

@@ -2,8 +2,8 @@
 
 use ait::coordinator::{Deed, PaneAct};
 use ait::record::{
-    Facts, Location, LossCause, ProcessId, Record, RecordId, Records, RestoreMode, Stamp, State, StateName,
-    Verb, is_lease_free, outlived,
+    Desired, Facts, Location, LossCause, ProcessId, Record, RecordId, Records, RestoreMode, Stamp, State,
+    StateName, Verb, is_lease_free, outlived,
 };
 
 use crate::actors::{Op, Wish};
@@ -213,6 +213,17 @@ impl Sim {
             | Verb::RestoreLaunched { .. }
             | Verb::StandinRespawned { .. }
             | Verb::LeaseRelease { .. } => {}
+            // what a drop that said so before it closed the pane could not finish
+            Verb::Drop { nonce: Some(_) } => {
+                let begun = self.actors.iter().any(|actor| actor.op == Op::Drop && actor.record == id);
+                let said = record.ait.desired == Some(Desired::Stopped);
+                let runs = self.living_agents().into_iter().find(|agent| self.belongs(*agent, record));
+                if !begun || !said || !matches!(record.state, State::Frozen { .. }) {
+                    self.fail("legal", format!("Drop of {id}, which nobody asked for: {:?}", record.state));
+                } else if let Some(agent) = runs {
+                    self.fail("the forgotten are dead", format!("{id}: agent {agent} runs"));
+                }
+            }
             verb => self.fail("legal", format!("{:?} of {id}", verb.name())),
         }
     }

@@ -357,6 +357,7 @@ const UNFINISHED: &[&str] = &["TODO", "FIXME"];
 const SPARED: &[(&str, &str, &str)] = &[
     ("src/cli/demo", "time::sleep(", "a show has a pace"),
     ("src/driver", "time::sleep(", "the loop keeps the deadlines of the machine"),
+    ("src/lifecycle/paste.rs", "time::sleep(", "a program tells nobody when it has taken a text"),
     (
         "src/store/turns",
         "thread::sleep",

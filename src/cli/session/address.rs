@@ -153,10 +153,12 @@ impl Entry<'_> {
 
 fn ambiguous(word: &str, matches: usize) -> Trouble {
     let message = format!("{word} begins {matches} sessions");
-    Trouble::new(Exit::USAGE, "ambiguous-session-id", message).detail("id", word).detail("matches", matches)
+    let trouble = Trouble::new(Exit::USAGE, "ambiguous-session-id", message);
+    trouble.detail("id", word).detail("matches", matches).hint("give more of it; `ait list --all` shows them")
 }
 
 fn not_found(word: &str) -> Trouble {
     let message = format!("there is no session {word}");
-    Trouble::new(Exit::FAILED, "session-not-found", message).detail("id", word)
+    let trouble = Trouble::new(Exit::FAILED, "session-not-found", message);
+    trouble.detail("id", word).hint("`ait list --all` shows them")
 }

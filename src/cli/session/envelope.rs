@@ -36,6 +36,8 @@ pub(crate) struct Trouble {
     code: &'static str,
     message: String,
     details: Map<String, Value>,
+    /// What may be done about it; the earlier command line has none.
+    hint: Option<String>,
     exit: Exit,
     /// It was met before any command was known.
     general: bool,
@@ -44,12 +46,18 @@ pub(crate) struct Trouble {
 impl Trouble {
     /// A failure with its exit code, its code and a lower-case fragment.
     pub(super) fn new(exit: Exit, code: &'static str, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), details: Map::new(), exit, general: false }
+        Self { code, message: message.into(), details: Map::new(), hint: None, exit, general: false }
     }
 
     /// The same with one more detail.
     pub(super) fn detail(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.details.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// The same with what may be done about it.
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
         self
     }
 
@@ -69,7 +77,8 @@ impl From<Failure> for Trouble {
             Exit::INTERNAL => "internal",
             _ => "failed",
         };
-        Self::new(failure.exit(), code, failure.message())
+        let hint = failure.advice().map(str::to_owned);
+        Self { hint, ..Self::new(failure.exit(), code, failure.message()) }
     }
 }
 
@@ -99,7 +108,7 @@ pub(crate) fn say(
     match (given.format, done) {
         (Format::Text, Ok(answer)) => {
             for warning in &answer.warnings {
-                warn(warning);
+                say_to_stderr("warning", warning);
             }
             print::text(&answer.text)?;
             Ok(answer.exit)
@@ -121,13 +130,22 @@ pub(crate) fn say(
 /// # Errors
 /// Standard output cannot be written.
 pub(super) fn refuse(face: Face, command: &str, format: Format, trouble: Trouble) -> Result<Exit, Failure> {
-    let Trouble { code, message, details, exit, general } = trouble;
+    let Trouble { code, message, details, hint, exit, general } = trouble;
+    let hint = hint.filter(|_| face == Face::Ait);
     match format {
-        Format::Text => error(&message),
+        Format::Text => {
+            say_to_stderr("error", &message);
+            if let Some(hint) = &hint {
+                say_to_stderr("hint", hint);
+            }
+        }
         Format::Json => {
             let mut error = json!({"code": code, "message": message});
             if let (Some(error), false) = (error.as_object_mut(), details.is_empty()) {
                 error.insert("details".to_owned(), details.into());
+            }
+            if let (Some(error), Some(hint)) = (error.as_object_mut(), hint) {
+                error.insert("hint".to_owned(), hint.into());
             }
             let schema = face.schema(if general { "error" } else { command });
             print::json_line(&json!({"schema_version": schema, "ok": false, "error": error}))?;
@@ -160,13 +178,8 @@ pub(crate) fn unparsed(
     Some(refuse(Face::ours(), "error", Format::Json, trouble))
 }
 
-fn error(message: &str) {
+fn say_to_stderr(what: &str, message: &str) {
     use std::io::Write;
     // with standard error closed there is nobody left to tell
-    let _ = writeln!(std::io::stderr(), "error: {}", message.replace('\n', " "));
-}
-
-fn warn(message: &str) {
-    use std::io::Write;
-    let _ = writeln!(std::io::stderr(), "warning: {}", message.replace('\n', " "));
+    let _ = writeln!(std::io::stderr(), "{what}: {}", message.replace('\n', " "));
 }

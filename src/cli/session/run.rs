@@ -13,9 +13,6 @@ use crate::cli::{Exit, Failure, block_on_any};
 use crate::process::{Opened, Watch};
 use crate::record::{Mode, RecordId};
 
-/// The time is up and it still runs.
-const TIMEOUT: Exit = Exit::code(13);
-
 /// Run one prompt to its end, in a window of its project: its output is in a log, its exit status is kept.
 ///
 /// The prompt is piped to the agent and stands in no command line. Without --wait it returns as soon as it was launched.
@@ -52,7 +49,7 @@ fn run_one(args: &Args) -> Result<Answer, Trouble> {
     let mut answer = Answer::new(&view, String::from_utf8_lossy(&log.unwrap_or_default()))?;
     answer.warnings = warnings;
     answer.exit = match (in_time, status) {
-        (false, _) => TIMEOUT,
+        (false, _) => Exit::NOT_IN_TIME,
         (true, Some(0)) => Exit::OK,
         (true, Some(_) | None) => Exit::FAILED,
     };

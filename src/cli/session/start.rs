@@ -34,7 +34,7 @@ const GRACE: Duration = Duration::from_secs(20);
 pub(crate) struct Args {
     #[command(flatten)]
     begin: Begin,
-    /// The time in milliseconds an agent is given whose screen nobody can read, before the prompt is pasted
+    /// Taken as the earlier command line has it, and without effect: the prompt is pasted once its prompt line is open
     #[arg(long, value_name = "MS", default_value_t = 1200, hide = true)]
     paste_delay_ms: u64,
     #[command(flatten)]

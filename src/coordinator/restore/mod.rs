@@ -19,22 +19,11 @@ use crate::record::{
     self, Ack, Follow, Host, Location, Nonce, Ours, PaneId, ProcessId, Record, Refused, RestoreMode, State,
     Verb,
 };
-use stage::{Back, Held, Running, SERVER, STORE, Seat, Stage, failed, holds, mismatch, stopped, verified};
-
-/// When a launched agent is looked at without an event to tell of it: dialogs and lists of processes of some providers tell
-/// nobody. Spans after its launch; the acknowledgement's end comes behind them.
-const LOOKS: [u64; 12] = [100, 300, 600, 1000, 1500, 2200, 3000, 4500, 6500, 9000, 12_000, 16_000];
-/// An agent that has lived this long without a sign of trouble lets others begin.
-const STANDING: Duration = Duration::from_secs(3);
-
-/// What makes a new agent live.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Birth {
-    /// It stands: its prompt line is open, it is named by its provider, or it has lived for a while.
-    Standing,
-    /// Its launch: it does its work and leaves.
-    Launched,
-}
+pub use stage::Birth;
+use stage::{
+    Back, Held, LOOKS, Running, SERVER, STANDING, STORE, Seat, Stage, failed, holds, mismatch, stopped,
+    verified,
+};
 
 /// One restore.
 #[derive(Debug)]
@@ -551,17 +540,21 @@ impl Restore {
     fn stamp(&mut self, running: &Running, outcome: Outcome) {
         let deed = Deed::StampRestored { release: running.below_shell() };
         let act = PaneAct { pane: running.started.pane, pid: Some(running.started.process.pid), deed };
-        self.go(Stage::Stamping(Box::new(outcome)), Act::Pane(act));
+        let before = running.held.record.location.pane_id().filter(|before| *before != act.pane);
+        self.go(Stage::Stamping { outcome: Box::new(outcome), before }, Act::Pane(act));
     }
 
-    fn stamped(&mut self, outcome: Outcome, acted: &Acted) {
+    fn stamped(&mut self, outcome: Box<Outcome>, before: Option<PaneId>, acted: &Acted) {
         match acted {
             Acted::Done | Acted::NotMet | Acted::NoServer => {}
             Acted::Refused(why) | Acted::Unknown(why) => {
                 self.warnings.push(format!("its pane's marks could not be put right: {why}"));
             }
         }
-        self.finish(outcome);
+        let Some(pane) = before else { return self.finish(*outcome) };
+        // it runs elsewhere, in a session that was asked for or where an earlier attempt left it
+        let act = PaneAct { pane, pid: None, deed: Deed::KillStandin };
+        self.go(Stage::Clearing(outcome), Act::Pane(act));
     }
 
     // -- back to the stand-in
@@ -735,9 +728,9 @@ impl Coordinator for Restore {
             (Stage::Checking(record), Heard::Ready(ready)) => self.checked(record, &ready),
             (Stage::Beginning { record, .. }, Heard::Applied(applied)) => self.begun(now, record, applied),
             (Stage::Claimed(held), Heard::Record(record)) => self.claimed(held, record),
-            (Stage::Claimed(held), Heard::NoStore(_)) => {
-                let record = Some(held.record.clone());
-                self.claimed(held, record);
+            // it is begun, and nothing runs yet: reconcile takes it back
+            (Stage::Claimed(_), Heard::NoStore(why)) => {
+                self.finish(Outcome::new(End::Left, "store_failed", why));
             }
             (Stage::Again(held), Heard::Ready(ready)) => self.checked_again(now, held, ready),
             (Stage::Filing { held, ready }, Heard::Applied(applied)) => self.filed(held, &ready, &applied),
@@ -766,7 +759,11 @@ impl Coordinator for Restore {
             (Stage::Living { running, outcome }, Heard::Record(_) | Heard::NoStore(_)) => {
                 self.stamp(&running, *outcome);
             }
-            (Stage::Stamping(outcome), Heard::Acted(acted)) => self.stamped(*outcome, &acted),
+            (Stage::Stamping { outcome, before }, Heard::Acted(acted)) => {
+                self.stamped(outcome, before, &acted);
+            }
+            // a pane that was given to something else stays
+            (Stage::Clearing(outcome), Heard::Acted(_)) => self.finish(*outcome),
             (Stage::Undoing { held, back, outcome, error }, Heard::Applied(applied)) => {
                 self.undone(now, held, back, outcome, error, applied);
             }

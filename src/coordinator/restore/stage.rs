@@ -9,6 +9,21 @@ use crate::coordinator::told::{End, Outcome};
 use crate::coordinator::{Act, Deed, PaneAct};
 use crate::record::{Ack, Host, Location, Nonce, PaneId, ProcessId, Record};
 
+/// When a launched agent is looked at without an event to tell of it: dialogs and lists of processes of some providers tell
+/// nobody. Spans after its launch; the acknowledgement's end comes behind them.
+pub(super) const LOOKS: [u64; 12] = [100, 300, 600, 1000, 1500, 2200, 3000, 4500, 6500, 9000, 12_000, 16_000];
+/// An agent that has lived this long without a sign of trouble lets others begin.
+pub(super) const STANDING: Duration = Duration::from_secs(3);
+
+/// What makes a new agent live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Birth {
+    /// It stands: its prompt line is open, it is named by its provider, or it has lived for a while.
+    Standing,
+    /// Its launch: it does its work and leaves.
+    Launched,
+}
+
 /// The pauses before a server that did not say is asked again.
 pub(super) const SERVER: [Duration; 3] =
     [Duration::from_millis(500), Duration::from_secs(2), Duration::from_secs(5)];
@@ -71,8 +86,10 @@ pub(super) enum Stage {
     Rereading { running: Running, outcome: Box<Outcome> },
     /// Waits for the record as it is once it is live.
     Living { running: Running, outcome: Box<Outcome> },
-    /// Waits for the stamps to be put right.
-    Stamping(Box<Outcome>),
+    /// Waits for the stamps to be put right; `before`: where its stand-in was, if elsewhere.
+    Stamping { outcome: Box<Outcome>, before: Option<PaneId> },
+    /// Waits for the stand-in it left behind to be closed.
+    Clearing(Box<Outcome>),
     /// Waits for `restore-abort`.
     Undoing { held: Held, back: Back, outcome: Box<Outcome>, error: String },
     /// Waits for the record as it is on its way back.

@@ -181,6 +181,20 @@ fn a_session_of_the_users_choice() {
 }
 
 #[test]
+fn a_stand_in_that_its_agent_left_for_another_session_is_closed() {
+    let home = Home::new();
+    let tmux = Tmux::start(&home);
+    let frozen = Frozen::claude(&tmux, "main", "cart", "alpha");
+    frozen.stands(&tmux);
+    let pane = &frozen.agent.pane.id;
+    home.ait(["restore", &frozen.id, "--session", "other"]).ok();
+    let agent = frozen.back(&tmux);
+    assert_eq!(tmux.format(&agent.pane.id, "#{session_name}"), "other");
+    assert_ne!(agent.pane.id, *pane);
+    assert!(tmux.panes().iter().all(|one| one.id != *pane), "nothing stands in for an agent that runs");
+}
+
+#[test]
 fn a_stranger_in_its_stand_ins_pane_is_left_there() {
     let home = Home::new();
     let tmux = Tmux::start(&home);

@@ -98,7 +98,12 @@ fn a_session_is_meant_by_its_id_a_beginning_or_a_name() {
     let ran = home.ait(["command", "x-", "--format", "json"]).code(64);
     assert_eq!(refusal(&ran), "ambiguous-session-id");
     assert_eq!(envelope(&ran)["error"]["details"]["matches"], 2, "{ran}");
-    assert_eq!(refusal(&home.ait(["show", "nobody", "--format", "json"]).code(1)), "session-not-found");
+    let ran = home.ait(["show", "nobody", "--format", "json"]).code(1);
+    assert_eq!(refusal(&ran), "session-not-found");
+    assert!(envelope(&ran)["error"]["hint"].as_str().unwrap().contains("ait list"), "{ran}");
+    let told = home.ait(["show", "nobody"]).code(1).errors();
+    let lines: Vec<&str> = told.lines().collect();
+    assert!(lines.len() == 2 && lines[0].starts_with("error: ") && lines[1].starts_with("hint: "), "{told}");
     // the first is stopped: the one whose name begins alike is another
     tmux.ok(["kill-pane", "-t", &agents[0].pane.id]);
     let status =

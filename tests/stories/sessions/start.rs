@@ -5,8 +5,9 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::{ait, data, habits, refusal};
+use crate::support::fake::new_id;
 use crate::support::tmux::Start;
-use crate::support::{DEADLINE, Home, Ran, Tmux, wait_until};
+use crate::support::{DEADLINE, Fake, Home, Ran, Tmux, wait_until};
 
 /// Starts a session that must start; its data.
 #[track_caller]
@@ -235,6 +236,23 @@ fn a_session_is_deleted_once_its_pane_is_gone() {
     tmux.ok(["kill-pane", "-t", stays["location"]["pane"].as_str().unwrap()]);
     let text = ait(&home, &["delete", "x-1"]).ok().text();
     assert_eq!(text, format!("deleted {} (tmux killed: no)", stays["id"].as_str().unwrap()));
+    nothing_is_left(&home);
+}
+
+#[test]
+fn deleting_an_agent_typed_at_a_prompt_leaves_the_users_shell() {
+    let home = Home::new();
+    let tmux = Tmux::start(&home);
+    let root = home.project("alpha");
+    let pane = tmux.window("main", "typed", &root, &["sh"]);
+    let conversation = new_id();
+    let agent = Fake::typed(&tmux, &pane, &root, "claude", &["--session-id", &conversation]).up(&tmux);
+    let (id, process) = (agent.adopt(&tmux), agent.process());
+    let deleted = data(&ait(&home, &["delete", &id, "--format", "json"]).ok(), "delete");
+    assert_eq!(deleted["killed"], true, "{deleted}");
+    assert!(process.dies(DEADLINE), "the agent is ended");
+    assert_eq!(tmux.format(&pane.id, "#{pane_pid} #{pane_dead}"), format!("{} 0", pane.pid));
+    assert!(pane.process().alive(), "the shell goes on");
     nothing_is_left(&home);
 }
 
