@@ -108,6 +108,11 @@ impl Subject {
         home.store_until("the supervisor to know it", |home| {
             home.record(&id)?["ait"]["host"].is_object().then_some(())
         });
+        // its pane is kept when it ends, so that how it ended is known
+        wait_until(&format!("{name} to be watched"), DEADLINE, || {
+            let options = tmux.ok(["show-options", "-p", "-t", &fake.pane.id]);
+            options.contains("remain-on-exit on").then_some(())
+        });
         if operation.of_frozen() {
             patiently(&format!("{name} to be frozen"), || home.ait(["freeze", &id, "--force"]));
         }
