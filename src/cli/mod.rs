@@ -84,6 +84,8 @@ enum Command {
     Run(session::run::Args),
     List(session::list::Args),
     Show(session::show::Args),
+    Explain(session::explain::Args),
+    Activity(session::activity::Args),
     #[command(name = "command")]
     Attaching(session::command::Args),
     Resume(session::resume::Args),
@@ -143,6 +145,8 @@ impl Command {
             Self::Resume(args) => session::resume::run(args),
             Self::List(args) => session::list::run(args),
             Self::Show(args) => session::show::run(args),
+            Self::Explain(args) => session::explain::run(args),
+            Self::Activity(args) => session::activity::run(args),
             Self::Attaching(args) => session::command::run(args),
             Self::Glance(args) => session::glance::run(args),
             Self::Logs(args) => session::logs::run(args),

@@ -9,12 +9,14 @@
 //!
 //! and one file per command. Called as `agent-session` ([`face`]) the program is that earlier command line.
 
+pub(super) mod activity;
 pub(super) mod address;
 pub(super) mod attach;
 mod begin;
 pub(super) mod command;
 pub(super) mod delete;
 pub(super) mod envelope;
+pub(super) mod explain;
 pub(super) mod face;
 pub(super) mod glance;
 pub(super) mod list;

@@ -1,5 +1,6 @@
 //! The session command line on a tmux full of a user's habits.
 
+mod activity;
 mod called;
 mod list;
 mod resume;

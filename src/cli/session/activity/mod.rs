@@ -1,0 +1,66 @@
+//! `ait activity`: what is known of an agent's turn, told and asked by programs.
+
+mod event;
+
+use clap::{Args as ClapArgs, Subcommand};
+use serde_json::json;
+
+use super::address::Found;
+use super::envelope::{self, Answer, Trouble};
+use super::view::now;
+use super::{Given, found, turn_state};
+use crate::cli::{Exit, Failure};
+use crate::store::turns;
+use crate::turn::View;
+
+/// Tell what an agent is at, and ask.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:\n  ait activity status review --format json\n  \
+                        ait activity event review --stdin < event.json")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    Event(event::Args),
+    Status(StatusArgs),
+}
+
+/// Show what is written of a session's turn; unknown where nothing is, or nothing that can be read.
+#[derive(Debug, ClapArgs)]
+struct StatusArgs {
+    /// The session: its id, a beginning of it, or its name
+    #[arg(value_name = "ID")]
+    session: String,
+    #[command(flatten)]
+    given: Given,
+}
+
+pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
+    match args.action {
+        Action::Event(args) => event::run(&args),
+        Action::Status(args) => envelope::say("activity-status", &args.given, || {
+            let (paths, found) = found(&args.session)?;
+            let view = match found.archived {
+                Some(_) => View::unknown(),
+                None => turns::view(&paths, &turns::Whose::of(&found.record), now()),
+            };
+            answer(&found, &view, false)
+        }),
+    }
+}
+
+/// The answer of both.
+fn answer(found: &Found, view: &View, duplicate: bool) -> Result<Answer, Trouble> {
+    let record = &found.record;
+    let at = found.archived.as_ref().map(|(at, _)| *at).or(record.state_at).or(record.started_at);
+    let at = at.map(|at| at.to_string()).unwrap_or_default();
+    let data = json!({
+        "id": record.id.to_string(),
+        "turn_state": turn_state::told(view, &record.agent_kind, &at),
+        "duplicate": duplicate,
+    });
+    Answer::new(data, format!("{}  {}  {}\n", record.id, view.shown_state(), view.shown_source()))
+}
