@@ -40,6 +40,7 @@ mod supervise;
 mod table;
 mod targets;
 mod tether;
+mod turned;
 
 use std::ffi::OsString;
 use std::future::Future;

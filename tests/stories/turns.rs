@@ -128,3 +128,34 @@ fn what_nobody_tells_is_unknown() {
     unknown(&turn(&home, &agent.id));
     assert_eq!(turns(&home).len(), 1);
 }
+
+#[test]
+fn list_and_status_say_what_an_agent_is_at_and_who_says_so() {
+    let home = Home::new();
+    let tmux = Tmux::start(&home);
+    home.hooked("claude");
+    let supervisor = Supervisor::start(&home, &[&tmux]);
+    let root = home.project("alpha");
+    let agent = Fake::claude(&tmux, "main", "cart", &root);
+    let id = agent.adopt(&tmux);
+    supervisor.watching(&tmux, 1);
+    agent.say(&tmux, "ask me [[ask]]");
+    until(&home, &id, "needs_input", &["hook"]);
+    let listed = home.ait(["list", "--all"]).ok().text();
+    assert!(listed.starts_with(&format!("{id}  claude  running  needs_input (hook, ")), "{listed}");
+    assert!(listed.ends_with(&format!(")  {}", root.display())), "{listed}");
+    let listed = home.ait(["list", "--all", "--format", "json"]).ok().json();
+    assert_eq!(listed["data"][0]["turn_state"]["phase"], "needs_input", "{listed:#}");
+    assert_eq!(listed["data"][0]["turn_state"]["source"]["kind"], "provider_hook", "{listed:#}");
+    let status = home.ait(["status"]).ok();
+    assert!(status.text().contains("  needs_input (hook, "), "{status}");
+    let told = &home.ait(["status", "--json"]).ok().json()["records"][0]["turn"];
+    assert_eq!((&told["state"], &told["source"]), (&json!("needs_input"), &json!("hook")), "{told:#}");
+    assert_eq!(told["attention"]["kind"], "approval", "{told:#}");
+    // without a supervisor nobody sees it: no state that was true once is told as if it were now
+    drop(supervisor);
+    let listed = home.ait(["list", "--all"]).ok().text();
+    assert!(listed.starts_with(&format!("{id}  claude  running  -  ")), "{listed}");
+    let status = home.ait(["status", "--json"]).code(11).json();
+    assert_eq!(status["records"][0]["turn"], Value::Null, "{status:#}");
+}

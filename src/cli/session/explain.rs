@@ -7,8 +7,8 @@ use super::address::Found;
 use super::envelope::{self, Answer, Trouble};
 use super::view::now;
 use super::{Given, found};
+use crate::cli::turned::{Turned, age};
 use crate::cli::{Exit, Failure, print, table};
-use crate::client::{self, Client};
 use crate::store::{Paths, turns};
 use crate::turn::{Evidence, Moment, Verdict, View};
 
@@ -58,12 +58,10 @@ fn look(paths: &Paths, found: &Found) -> (View, &'static str) {
 
 /// What the supervisor says, if one answers and knows the agent.
 fn ask(paths: &Paths, found: &Found) -> Option<View> {
-    let client::Found::Running(Some(said)) = client::find(&paths.files()).ok()? else { return None };
-    let all = Client::connect(&said).and_then(|mut client| client.turns()).ok()?;
-    let id = found.record.id.to_string();
-    let one = all.into_iter().find(|one| one.record == id)?;
+    let all = Turned::ask(paths);
+    let view = all.get(found.record.id)?;
     // of very many agents the supervisor leaves the evidence out
-    (one.turn.source.is_none() || !one.turn.why.is_empty()).then_some(one.turn)
+    (view.source.is_none() || !view.why.is_empty()).then(|| view.clone())
 }
 
 fn text(view: &View, told_by: &str, now: Moment) -> String {
@@ -112,16 +110,8 @@ fn verdict(verdict: Verdict) -> String {
     }
 }
 
-/// How long ago, in the largest unit that fits.
 fn ago(at: Moment, now: Moment) -> String {
-    let seconds = at.age(now).as_secs();
-    let (count, unit) = match seconds {
-        0..60 => (seconds, "s"),
-        60..3600 => (seconds / 60, "min"),
-        3600..86_400 => (seconds / 3600, "h"),
-        _ => (seconds / 86_400, "d"),
-    };
-    format!("{count} {unit} ago")
+    format!("{} ago", age(at, now))
 }
 
 #[cfg(test)]

@@ -6,18 +6,22 @@ use super::address::{Book, Found};
 use super::envelope::{self, Answer, Trouble};
 use super::face::Face;
 use super::look::Look;
-use super::view::{Around, View};
+use super::look::Status;
+use super::turn_state;
+use super::view::{Around, View, now};
 use super::{Given, paths};
+use crate::cli::turned::{self, Turned};
 use crate::cli::{Exit, Failure, block_on_any, print, settings};
 use crate::store::{Paths, Store};
 
 /// List the sessions that were started here, running or stopped, the latest first.
 ///
-/// One that ended or was lost stays listed as stopped until it is deleted. What is broken in the store is a warning, and the
-/// others are listed.
+/// One that ended or was lost stays listed as stopped until it is deleted. What its agent is at is what the supervisor knows,
+/// with who says so and since when; without a supervisor, and where no signal came, it is unknown, `-`. What is broken in the
+/// store is a warning, and the others are listed.
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "Examples:\n  ait list                   ID  AGENT  STATUS  FOLDER, one line per session\n  \
+    after_help = "Examples:\n  ait list                   ID  AGENT  STATUS  TURN  FOLDER, one line per session\n  \
                         ait list --format json     as one object"
 )]
 pub(crate) struct Args {
@@ -42,28 +46,42 @@ fn list(args: &Args) -> Result<Answer, Trouble> {
     let catalog = settings::catalog()?;
     let face = Face::ours();
     let around = Around { face, host: host.as_deref(), catalog: &catalog, paths: &paths };
-    let mut views: Vec<View> =
-        found.iter().map(|found| around.view(found, look.seen(&found.record), false)).collect();
-    views.sort_by(|a, b| {
+    let turned = Turned::ask(&paths);
+    let now = now();
+    let mut listed: Vec<(View, String)> = found
+        .iter()
+        .map(|found| {
+            let mut view = around.view(found, look.seen(&found.record), false);
+            let turn = turned.get(found.record.id).filter(|_| view.status == Status::Running);
+            view.turn_state = turn.map(|turn| turn_state::told(turn, &view.agent, &view.updated_at));
+            (view, turned::words(turn, now))
+        })
+        .collect();
+    listed.sort_by(|(a, _), (b, _)| {
         b.updated_at.cmp(&a.updated_at).then(b.created_at.cmp(&a.created_at)).then(a.id.cmp(&b.id))
     });
-    let mut answer = Answer::new(&views, text(&views))?;
+    let text = text(face, &listed);
+    let mut answer = Answer::new(listed.into_iter().map(|(view, _)| view).collect::<Vec<_>>(), text)?;
     answer.warnings = book.warnings();
     answer.warnings.extend(led_away(&paths, &found));
     answer.warnings.extend(look.warnings);
     Ok(answer)
 }
 
-fn text(views: &[View]) -> String {
-    if views.is_empty() {
+fn text(face: Face, listed: &[(View, String)]) -> String {
+    if listed.is_empty() {
         return "no agent sessions\n".to_owned();
     }
-    let line = |view: &View| {
+    let line = |(view, turn): &(View, String)| {
         let shown = |text: &str| print::shown(text.as_bytes());
         let (id, agent) = (shown(&view.id), shown(&view.agent));
-        format!("{id}  {agent}  {}  {}\n", view.status.word(), shown(&view.cwd))
+        let turn = match face {
+            Face::Ait => format!("{turn}  "),
+            Face::AgentSession => String::new(),
+        };
+        format!("{id}  {agent}  {}  {turn}{}\n", view.status.word(), shown(&view.cwd))
     };
-    views.iter().map(line).collect()
+    listed.iter().map(line).collect()
 }
 
 /// Folders of sessions that lead elsewhere, found by listing the folder they lie in.

@@ -10,7 +10,9 @@ mod text;
 use std::io::IsTerminal;
 
 use clap::Args as ClapArgs;
+use jiff::Timestamp;
 
+use super::turned::Turned;
 use super::{Exit, Failure, print};
 use crate::client::{self, Client, ClientError, Found};
 use crate::config::{Config, Loaded};
@@ -50,7 +52,7 @@ fn once(args: &Args, paths: &Paths) -> Result<Exit, Failure> {
     if args.json {
         print::json(&overview)?
     } else {
-        print::text(&text::text(&overview))?
+        print::text(&text::text(&overview, Timestamp::now().into()))?
     }
     Ok(overview.health.exit())
 }
@@ -69,7 +71,7 @@ fn watch(args: &Args, paths: &Paths) -> Result<Exit, Failure> {
             print::json_line(&overview)?;
         } else {
             let begin = if clears { CLEAR } else { "" };
-            print::text(&format!("{begin}{}\n", text::text(&overview)))?;
+            print::text(&format!("{begin}{}\n", text::text(&overview, Timestamp::now().into())))?;
         }
         if ended || overview.health == Health::NoSupervisor {
             return Ok(overview.health.exit());
@@ -100,8 +102,9 @@ fn hear(paths: &Paths) -> Result<Heard, Failure> {
             return Ok(Heard::Nobody { why: how });
         }
     };
-    match Client::connect(&said).and_then(|mut client| client.status()) {
-        Ok(report) => Ok(Heard::Report(Box::new(report))),
+    let both = |mut client: Client| Ok((client.status()?, Turned::of(&mut client)?));
+    match Client::connect(&said).and_then(both) {
+        Ok((report, turned)) => Ok(Heard::Report(Box::new(report), turned)),
         Err(
             silent @ (ClientError::Socket { .. } | ClientError::NoAnswer { .. } | ClientError::Refused(_)),
         ) => Ok(Heard::Silent { why: format!("pid {}: {silent}", said.pid) }),

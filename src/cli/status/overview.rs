@@ -9,7 +9,9 @@ use serde::Serialize;
 use super::offer::Offers;
 use crate::api::{Happening, ServerState, ServerStatus, StatusReport, SupervisorStatus};
 use crate::cli::Exit;
+use crate::cli::turned::Turned;
 use crate::record::{Liveness, Record, Records, State};
+use crate::turn::View;
 
 /// The whole picture; its JSON is `ait status --json`.
 #[derive(Debug, Clone, Serialize)]
@@ -98,6 +100,8 @@ pub(super) struct RecordView {
     pub(super) since: Option<String>,
     /// How this is known.
     pub(super) known: Known,
+    /// What its agent is at, as the supervisor tells it.
+    pub(super) turn: Option<View>,
     pub(super) lost: Option<Loss>,
 }
 
@@ -158,7 +162,8 @@ pub(super) struct Stored {
 
 /// The answer of a supervisor, or why there is none.
 pub(super) enum Heard {
-    Report(Box<StatusReport>),
+    /// Its report, and what it says each agent is at.
+    Report(Box<StatusReport>, Turned),
     Nobody {
         why: String,
     },
@@ -176,16 +181,16 @@ impl Overview {
         offers: &Offers,
         alive: &dyn Fn(&Record) -> Liveness,
     ) -> Self {
-        let (report, no_supervisor, silent) = match heard {
-            Heard::Report(report) => (Some(*report), None, false),
-            Heard::Nobody { why } => (None, Some(why), false),
-            Heard::Silent { why } => (None, Some(why), true),
+        let (report, turned, no_supervisor, silent) = match heard {
+            Heard::Report(report, turned) => (Some(*report), turned, None, false),
+            Heard::Nobody { why } => (None, Turned::default(), Some(why), false),
+            Heard::Silent { why } => (None, Turned::default(), Some(why), true),
         };
         let corrupt = stored.shown != Shown::File;
         let records = stored.records.unwrap_or_default();
         let servers = report.as_ref().map(|report| report.servers.clone()).unwrap_or_default();
         let views: Vec<RecordView> =
-            records.iter().map(|record| view(record, report.as_ref(), alive)).collect();
+            records.iter().map(|record| view(record, report.as_ref(), &turned, alive)).collect();
         let mut needs_you: Vec<Need> = stored
             .trouble
             .iter()
@@ -251,7 +256,12 @@ fn record_needs(record: &Record, offers: &Offers) -> Vec<Need> {
     needs
 }
 
-fn view(record: &Record, report: Option<&StatusReport>, alive: &dyn Fn(&Record) -> Liveness) -> RecordView {
+fn view(
+    record: &Record,
+    report: Option<&StatusReport>,
+    turned: &Turned,
+    alive: &dyn Fn(&Record) -> Liveness,
+) -> RecordView {
     let server = record.ait.server.as_ref();
     let location = record.location.pane_id().map(|pane| Place {
         socket: server.map(|server| server.socket.clone()),
@@ -274,6 +284,7 @@ fn view(record: &Record, report: Option<&StatusReport>, alive: &dyn Fn(&Record) 
         location,
         since: record.state_at.or(record.started_at).map(|at| at.to_string()),
         known: known(record, report, alive),
+        turn: turned.get(record.id).cloned(),
         lost: record.state.lost().map(|lost| Loss {
             at: lost.at.to_string(),
             cause: lost.cause.word(),

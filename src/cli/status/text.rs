@@ -6,12 +6,14 @@ use super::overview::{Known, Overview, RecordView, Shown};
 use crate::api::{Happening, ServerState, ServerStatus};
 use crate::cli::print::shown;
 use crate::cli::table::columns;
+use crate::cli::turned;
+use crate::turn::Moment;
 
 /// How many of the latest happenings are shown.
 const LATEST: usize = 8;
 
 /// The whole text, ending with a line end.
-pub(super) fn text(overview: &Overview) -> String {
+pub(super) fn text(overview: &Overview, now: Moment) -> String {
     let mut out = String::new();
     match &overview.supervisor {
         Some(up) => out.push_str(&format!(
@@ -29,7 +31,7 @@ pub(super) fn text(overview: &Overview) -> String {
     for server in &overview.servers {
         out.push_str(&self::server(server));
     }
-    out.push_str(&records(&overview.records));
+    out.push_str(&records(&overview.records, now));
     if !overview.needs_you.is_empty() {
         out.push_str("\nneeds you\n");
         for need in &overview.needs_you {
@@ -96,7 +98,7 @@ fn server(server: &ServerStatus) -> String {
     out
 }
 
-fn records(records: &[RecordView]) -> String {
+fn records(records: &[RecordView], now: Moment) -> String {
     if records.is_empty() {
         return "records     none\n".to_owned();
     }
@@ -115,11 +117,12 @@ fn records(records: &[RecordView]) -> String {
                 safe(&record.window),
                 place(record),
                 record.since.clone().unwrap_or_else(|| "-".to_owned()),
+                turned::words(record.turn.as_ref(), now),
                 known(&record.known),
             ]
         })
         .collect();
-    let head = ["ID", "STATE", "AGENT", "PROJECT", "WINDOW", "WHERE", "SINCE", "KNOWN BY"];
+    let head = ["ID", "STATE", "AGENT", "PROJECT", "WINDOW", "WHERE", "SINCE", "TURN", "KNOWN BY"];
     format!("\n{}", columns(0, &head, &rows))
 }
 

@@ -60,7 +60,7 @@ fn what_is_told_of_a_session() {
     assert_eq!(lines[0], seen["ssh_attach_command"], "{text}");
     assert_eq!(lines[1], format!("local: {}", seen["attach_command"].as_str().unwrap()), "{text}");
     let line = home.ait(["list", "--all"]).ok().text();
-    assert_eq!(line, format!("{}  claude  running  {}", agent.id, agent.root.display()));
+    assert_eq!(line, format!("{}  claude  running  -  {}", agent.id, agent.root.display()), "nobody says");
 }
 
 #[test]
