@@ -16,19 +16,20 @@ use crate::config::Config;
 use crate::provider::{Catalog, Meaning, Turn as Said};
 use crate::record::report::{Known, Names, OfRestore, Report, Settled, record_of};
 use crate::record::{Facts, Record, RecordId, Stamp};
+use crate::store::turns::Diagnostic;
 use crate::store::{HOOK_PATIENCE, Heard, Paths, Store, System, spool, turns};
 
 /// The longest a hook may take, whatever happens to it.
 const DEADLINE: Duration = Duration::from_secs(3);
 
-/// Hears the event `event` of the provider `provider`, its payload on standard input.
-pub fn hear(provider: &str, event: &str) {
+/// Hears an event of the provider `provider`, its payload on standard input. Its name is `event`, else the payload's own.
+pub fn hear(provider: &str, event: Option<&str>) {
     // whatever goes wrong is nothing an agent's screen should show
     std::panic::set_hook(Box::new(|_| {}));
     let (ending, ended) = mpsc::channel::<()>();
-    let (provider, event) = (provider.to_owned(), event.to_owned());
+    let (provider, event) = (provider.to_owned(), event.map(str::to_owned));
     let hearing = std::thread::Builder::new().spawn(move || {
-        hear_all(&provider, &event);
+        hear_all(&provider, event);
         drop(ending);
     });
     if hearing.is_ok() {
@@ -37,8 +38,13 @@ pub fn hear(provider: &str, event: &str) {
     }
 }
 
-fn hear_all(provider: &str, event: &str) {
-    let payload = payload::read();
+fn hear_all(provider: &str, event: Option<String>) {
+    let (payload, fault) = payload::read();
+    let own = || {
+        ["hook_event_name", "event"].iter().find_map(|name| payload.get(name)?.as_str().map(str::to_owned))
+    };
+    let event = event.or_else(own).unwrap_or_default();
+    let event = event.as_str();
     let Ok(paths) = Paths::from_env() else { return };
     // settings that are broken are no business of an agent's; those that are built in are known without them
     let catalog = Config::load().ok().and_then(|loaded| loaded.config.catalog().ok()).unwrap_or_default();
@@ -82,7 +88,7 @@ fn hear_all(provider: &str, event: &str) {
     if server.is_some() {
         report.restore = None;
     }
-    Hearing { store, system, catalog, report, stands_for }.take();
+    Hearing { store, system, catalog, report, stands_for, fault }.take();
 }
 
 fn report(
@@ -157,6 +163,8 @@ struct Hearing {
     report: Report,
     /// The agent, where another process runs its hooks.
     stands_for: Option<i32>,
+    /// What is wrong with the payload.
+    fault: Option<&'static str>,
 }
 
 impl Hearing {
@@ -240,10 +248,23 @@ impl Hearing {
 
     /// Tells the turn, unless it is one of a conversation that runs no more.
     fn tell_turn(&self, record: &Record) {
-        if let Some(event) = self.report.turn_of(record)
-            && let Err(error) = turns::tell(self.store.paths(), &turns::Whose::of(record), event)
-        {
-            self.log(&format!("its turn is not told: {error}"));
+        let (paths, whose) = (self.store.paths(), turns::Whose::of(record));
+        let told = match self.report.turn_of(record) {
+            // what is not of a turn says nothing of how the hook is
+            None if self.fault.is_none() => return,
+            None => Ok(()),
+            Some(event) => turns::tell(paths, &whose, event).map(drop).map_err(|error| {
+                self.log(&format!("its turn is not told: {error}"));
+                error.code()
+            }),
+        };
+        match self.fault.or(told.err()) {
+            None => Diagnostic::clear(paths, record.id),
+            Some(code) => {
+                if let Err(error) = Diagnostic::write(paths, &whose, code, jiff::Timestamp::now().into()) {
+                    self.log(&format!("{code}; {error}"));
+                }
+            }
         }
     }
 

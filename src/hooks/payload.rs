@@ -3,6 +3,8 @@
 //! A writer that never closes its end is not waited for, one that sends too much is read to its end (a hook that stops
 //! reading breaks its provider's pipe) and only the beginning counts.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -23,12 +25,19 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// The longest value that is looked at, in bytes: ids, words and lists are shorter, prompts and outputs are not asked for.
 const VALUE: usize = 64 * 1024;
 
-/// Reads standard input.
-pub(super) fn read() -> Value {
-    parse(&gather())
+/// Reads standard input; what is wrong with it, as a code, besides.
+pub(super) fn read() -> (Value, Option<&'static str>) {
+    let (text, surplus) = gather();
+    let fault = match serde_json::from_slice::<HashMap<Cow<'_, str>, IgnoredAny>>(&text) {
+        _ if surplus > 0 => Some("provider-hook-too-large"),
+        Ok(_) => None,
+        Err(_) => Some("provider-hook-invalid"),
+    };
+    (parse(&text), fault)
 }
 
-fn gather() -> Vec<u8> {
+/// What came, and how much more than counts.
+fn gather() -> (Vec<u8>, usize) {
     let input = std::io::stdin();
     let input = input.as_fd();
     let deadline = Instant::now() + PATIENCE;
@@ -42,23 +51,23 @@ fn gather() -> Vec<u8> {
         let left = if whole { Duration::ZERO } else { deadline.saturating_duration_since(Instant::now()) };
         let span = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
         match poll(&mut [PollFd::new(&input, PollFlags::IN)], Some(&span)) {
-            Ok(0) => return text,
+            Ok(0) => return (text, surplus),
             Ok(_) => {}
             Err(rustix::io::Errno::INTR) => continue,
-            Err(_) => return text,
+            Err(_) => return (text, surplus),
         }
         match rustix::io::read(input, chunk.as_mut_slice()) {
-            Ok(0) => return text,
+            Ok(0) => return (text, surplus),
             Ok(read) => {
                 let kept = read.min(LIMIT - text.len());
                 text.extend_from_slice(&chunk[..kept]);
                 surplus += read - kept;
                 if surplus > SURPLUS {
-                    return text;
+                    return (text, surplus);
                 }
             }
             Err(rustix::io::Errno::INTR) => {}
-            Err(_) => return text,
+            Err(_) => return (text, surplus),
         }
     }
 }

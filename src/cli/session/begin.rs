@@ -64,6 +64,13 @@ pub(super) struct Begin {
     socket_path: Option<PathBuf>,
 }
 
+/// The program of an agent, where its variable (`AGENT_SESSION_CLAUDE_BIN` …) names one.
+pub(super) fn set_binary(agent: &str) -> Option<PathBuf> {
+    let set = std::env::var_os(format!("AGENT_SESSION_{}_BIN", agent.to_ascii_uppercase()))?;
+    let blank = set.as_encoded_bytes().iter().all(u8::is_ascii_whitespace);
+    (!blank).then(|| PathBuf::from(set))
+}
+
 /// Where an agent goes.
 pub(super) struct Place {
     pub(super) root: String,
@@ -158,9 +165,7 @@ impl Begin {
 
     /// Its program, where it was given.
     pub(super) fn binary(&self) -> Option<PathBuf> {
-        let variable = format!("AGENT_SESSION_{}_BIN", self.agent.to_ascii_uppercase());
-        let set = std::env::var_os(variable).filter(|path| !path.is_empty()).map(PathBuf::from);
-        let given = self.agent_bin.clone().or(set)?;
+        let given = self.agent_bin.clone().or_else(|| set_binary(&self.agent))?;
         // a plain name is looked for on PATH as any other
         if given.components().count() == 1 { Some(given) } else { std::path::absolute(given).ok() }
     }

@@ -49,7 +49,8 @@ impl Face {
 
     /// Whether it has this command; a word that begins with a dash is none.
     pub(crate) fn has(self, command: &OsStr) -> bool {
-        const COMMANDS: [&str; 11] = [
+        const COMMANDS: [&str; 12] = [
+            "activity",
             "start",
             "run",
             "list",

@@ -5,6 +5,7 @@
 //! | `activity.json` | all that is known ([`Turns`]), replaced whole; the last event in it until the next one |
 //! | `activity.replay.bin` | which events were taken, so that one told twice counts once |
 //! | `activity.journal.jsonl` | the last events, for a person: [`journal`] |
+//! | `activity.diagnostic.json` | why the last event of its hook was not taken as it should be: [`Diagnostic`] |
 //!
 //! An event is written in that order, and each writer first completes what the one before it left undone, so a crash between
 //! any two writes loses nothing and doubles nothing. They are facts of the moment and not synced: after a power cut the agent is
@@ -13,6 +14,7 @@
 //! Events of one record are serialised by a lock on its folder that is waited for only so long: a hook may not hold up its
 //! agent.
 
+mod diagnostic;
 mod journal;
 mod replay;
 
@@ -29,6 +31,7 @@ use super::paths::{Paths, make_private};
 use super::{StoreError, file};
 use crate::record::{Record, RecordId};
 use crate::turn::{Event, Moment, Observation, Turns, View};
+pub use diagnostic::Diagnostic;
 use replay::{Fault, Replay};
 
 /// The most that is read of one file, in bytes.

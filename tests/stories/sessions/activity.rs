@@ -120,3 +120,108 @@ fn each_fault_of_an_event_has_its_code() {
     assert!(!folder.join("activity.json").exists(), "nothing was written");
     home.ait(["activity", "event", &agent.id]).code(64);
 }
+
+/// The folder of a record's own files.
+fn folder(home: &Home, id: &str) -> std::path::PathBuf {
+    home.home().join(".local/state/ait/sessions").join(id)
+}
+
+/// Tells an event that must be taken; the turn state after it.
+#[track_caller]
+fn told(home: &Home, id: &str, change: &Value) -> Value {
+    data(&tell(home, id, &event(home, id, change).to_string()).ok(), "activity-event")["turn_state"].clone()
+}
+
+#[test]
+fn each_request_is_cleared_by_its_own_name_however_many_there_are() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    let agent = Agent::start(&tmux, "main", "work");
+    let wants = |event: &str, name: &str| json!({"event_id": event, "kind": "attention_requested", "attention_id": name, "attention_kind": "approval"});
+    let clears = |event: &str, name: &str| json!({"event_id": event, "kind": "attention_cleared", "attention_id": name});
+    told(&home, &agent.id, &wants("e1", "a"));
+    told(&home, &agent.id, &wants("e2", "b"));
+    assert_eq!(told(&home, &agent.id, &clears("e3", "a"))["phase"], "needs_input", "b is asked for still");
+    assert_eq!(told(&home, &agent.id, &clears("e4", "b"))["phase"], "working");
+    for number in 0..84 {
+        told(&home, &agent.id, &wants(&format!("many{number}"), &format!("n{number}")));
+    }
+    let state =
+        data(&home.ait(["activity", "status", &agent.id, "--format", "json"]).ok(), "activity-status");
+    assert_eq!(state["turn_state"]["current_turn"]["attention"]["pending_count"], 84, "{state:#}");
+}
+
+#[test]
+fn a_late_end_of_a_turn_that_was_interrupted_changes_nothing() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    let agent = Agent::start(&tmux, "main", "work");
+    for (number, kind, turn) in [
+        (1, "turn_started", "A"),
+        (2, "turn_started", "B"),
+        (3, "turn_completed", "B"),
+        (4, "turn_failed", "A"),
+    ] {
+        let change = json!({"event_id": format!("e{number}"), "kind": kind, "provider_turn_id": turn});
+        let state = told(&home, &agent.id, &change);
+        if number >= 3 {
+            assert_eq!(
+                (&state["phase"], &state["last_turn"]["outcome"]),
+                (&json!("waiting"), &json!("completed")),
+                "{state:#}"
+            );
+        } else {
+            assert_eq!(state["phase"], "working", "{state:#}");
+        }
+    }
+}
+
+#[test]
+fn an_event_whose_writing_failed_is_taken_once_when_it_is_told_again() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    let agent = Agent::start(&tmux, "main", "work");
+    let journal = folder(&home, &agent.id).join("activity.journal.jsonl");
+    std::fs::create_dir_all(&journal).unwrap();
+    let text = event(&home, &agent.id, &json!({"kind": "turn_started"})).to_string();
+    let failed = tell(&home, &agent.id, &text).code(1);
+    assert_eq!(refusal(&failed), "activity-write-failed", "{failed}");
+    std::fs::remove_dir(&journal).unwrap();
+    let again = data(&tell(&home, &agent.id, &text).ok(), "activity-event");
+    assert_eq!(
+        (&again["duplicate"], &again["turn_state"]["phase"]),
+        (&json!(true), &json!("working")),
+        "{again:#}"
+    );
+    assert_eq!(std::fs::read_to_string(&journal).unwrap().lines().count(), 1);
+}
+
+#[test]
+fn without_its_list_of_what_was_taken_nothing_is_told_of_a_launch() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    let agent = Agent::start(&tmux, "main", "work");
+    for number in 1..=3 {
+        told(&home, &agent.id, &json!({"event_id": format!("e{number}"), "kind": "turn_started"}));
+    }
+    let list = folder(&home, &agent.id).join("activity.replay.bin");
+    let whole = std::fs::read(&list).unwrap();
+    for (bytes, code) in
+        [(None, "activity-replay-missing"), (Some(&whole[..whole.len() / 2]), "activity-replay-size-invalid")]
+    {
+        match bytes {
+            None => std::fs::remove_file(&list).unwrap(),
+            Some(bytes) => std::fs::write(&list, bytes).unwrap(),
+        }
+        let status =
+            data(&home.ait(["activity", "status", &agent.id, "--format", "json"]).ok(), "activity-status");
+        assert_eq!(
+            (&status["turn_state"]["phase"], &status["turn_state"]["revision"]),
+            (&json!("unknown"), &json!(0)),
+            "{status:#}"
+        );
+        let refused =
+            tell(&home, &agent.id, &event(&home, &agent.id, &json!({"event_id": "e1"})).to_string()).code(65);
+        assert_eq!(refusal(&refused), code, "{refused}");
+    }
+}

@@ -3,6 +3,7 @@
 mod activity;
 mod called;
 mod list;
+mod providers;
 mod resume;
 mod run;
 mod send;

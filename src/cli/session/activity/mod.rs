@@ -1,6 +1,8 @@
 //! `ait activity`: what is known of an agent's turn, told and asked by programs.
 
+mod doctor;
 mod event;
+mod setup;
 
 use clap::{Args as ClapArgs, Subcommand};
 use serde_json::json;
@@ -26,6 +28,8 @@ pub(crate) struct Args {
 enum Action {
     Event(event::Args),
     Status(StatusArgs),
+    Doctor(doctor::Args),
+    Setup(setup::Args),
 }
 
 /// Show what is written of a session's turn; unknown where nothing is, or nothing that can be read.
@@ -41,6 +45,8 @@ struct StatusArgs {
 pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
     match args.action {
         Action::Event(args) => event::run(&args),
+        Action::Doctor(args) => doctor::run(&args),
+        Action::Setup(args) => setup::run(&args),
         Action::Status(args) => envelope::say("activity-status", &args.given, || {
             let (paths, found) = found(&args.session)?;
             let view = match found.archived {
