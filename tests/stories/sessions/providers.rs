@@ -21,11 +21,7 @@ const USERS: [(&str, &str, &str); 3] = [
         ".codex/hooks.json",
         "{\"hooks\":{\"Stop\":[{\"hooks\":[{\"type\":\"command\",\"command\":\"say done\",\"timeout\":9}]}]}}",
     ),
-    (
-        "hermes",
-        ".hermes/config.yaml",
-        "# mine\nmodel: x   # as I like it, say done\n",
-    ),
+    ("hermes", ".hermes/config.yaml", "# mine\nmodel: x   # as I like it, say done\n"),
 ];
 
 #[test]
