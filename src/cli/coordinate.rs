@@ -18,6 +18,7 @@ use crate::lifecycle::{host, recover};
 use crate::process::{self, ProcessId};
 use crate::record::{RecordId, RestoreMode, StateName};
 use crate::store::{Paths, Store, System};
+use crate::supervisor::recovery::Policies;
 
 /// Steps that wait to be told.
 const STEPS: usize = 256;
@@ -63,6 +64,9 @@ enum What {
         /// Only say what would be done
         #[arg(long)]
         dry_run: bool,
+        /// Nobody asked for it: only those that still come back by themselves
+        #[arg(long)]
+        unasked: bool,
         /// The records
         #[arg(required = true)]
         records: Vec<RecordId>,
@@ -109,6 +113,7 @@ struct Host {
     stops: Stops,
     /// How long a restored agent has for its acknowledgement.
     grace: Duration,
+    policies: Policies,
 }
 
 /// What all restores of one call have in common.
@@ -142,8 +147,8 @@ pub(super) fn run(Args { what }: Args) -> Result<Exit, Failure> {
                 let restores = Restores { mode, session, dry_run, grace: host.grace };
                 clean &= host.restore(records, restores).await;
             }
-            What::Recover { dry_run, records } => {
-                let order = recover::Order { records, dry_run };
+            What::Recover { dry_run, unasked, records } => {
+                let order = recover::Order { records, dry_run, unasked: unasked.then_some(host.policies) };
                 let mut tell = |told| host::tell(&told);
                 clean &= recover::run(&host.world, &host.me, order, &mut tell).await?;
             }
@@ -183,7 +188,8 @@ impl Host {
             capture_max_lines: config.frozen.capture_max_lines,
         };
         let grace = config.frozen.restore_ack_grace;
-        Ok(Self { world: Rc::new(world), me: process::me()?, stops: Stops::new()?, grace })
+        let policies = Policies { servers: config.recover, agents: config.recover_agents };
+        Ok(Self { world: Rc::new(world), me: process::me()?, stops: Stops::new()?, grace, policies })
     }
 
     fn task(&self, record: RecordId) -> Task {

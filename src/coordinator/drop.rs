@@ -3,6 +3,7 @@
 //! ```text
 //! record → lease → record again → server, survivors → said on the record → stand-in or dead pane closed → verified gone
 //!   → drop
+//!                                 → server over: what stands in for it elsewhere closed → drop
 //! ```
 
 use std::collections::VecDeque;
@@ -56,6 +57,8 @@ enum Stage {
         pane: PaneId,
         pid: Option<i32>,
     },
+    /// Waits for what stands in for it on another server than its own, which is over.
+    Clearing(Nonce),
     /// Waits for `drop`.
     Dropping(Nonce),
     /// Waits for `lease-release`.
@@ -157,7 +160,8 @@ impl Drop {
         }
         let snapshot = match server {
             ServerSight::Listed(snapshot) => snapshot,
-            ServerSight::Over | ServerSight::Unnamed => return self.forget(nonce),
+            ServerSight::Over => return self.go(Stage::Clearing(nonce), Act::Clear),
+            ServerSight::Unnamed => return self.forget(nonce),
             ServerSight::Unknown(why) => {
                 return if self.again(now, &SERVER) {
                     self.stage = Stage::Looking { nonce, killed };
@@ -249,6 +253,19 @@ impl Drop {
         }
     }
 
+    fn cleared(&mut self, now: Duration, nonce: Nonce, acted: Acted) {
+        match acted {
+            Acted::Done | Acted::NoServer => self.forget(nonce),
+            Acted::NotMet | Acted::Refused(_) | Acted::Unknown(_) => {
+                if self.again(now, &SERVER) {
+                    self.stage = Stage::Clearing(nonce);
+                } else {
+                    self.release(nonce, Outcome::new(End::Failed, "server_unknown", format!("{acted:?}")));
+                }
+            }
+        }
+    }
+
     fn forget(&mut self, nonce: Nonce) {
         self.go(Stage::Dropping(nonce), Act::Apply(Box::new(Verb::Drop { nonce: Some(nonce) })));
     }
@@ -289,6 +306,7 @@ impl Drop {
         self.due = None;
         match &self.stage {
             Stage::Looking { .. } => self.acts.push_back(Act::Look),
+            Stage::Clearing(_) => self.acts.push_back(Act::Clear),
             Stage::Dropping(nonce) => {
                 self.acts.push_back(Act::Apply(Box::new(Verb::Drop { nonce: Some(*nonce) })));
             }
@@ -327,6 +345,7 @@ impl Coordinator for Drop {
                     | Stage::Dooming { .. }
                     | Stage::Looking { .. }
                     | Stage::Closing { .. }
+                    | Stage::Clearing(_)
                     | Stage::Dropping(_)
                     | Stage::Releasing { .. }
                     | Stage::Over => {}
@@ -364,6 +383,7 @@ impl Coordinator for Drop {
             (Stage::Closing { nonce, pane, pid }, Heard::Acted(acted)) => {
                 self.closed(now, nonce, (pane, pid), acted);
             }
+            (Stage::Clearing(nonce), Heard::Acted(acted)) => self.cleared(now, nonce, acted),
             (Stage::Dropping(nonce), Heard::Applied(applied)) => self.dropped(now, nonce, applied),
             (Stage::Releasing { nonce, outcome }, Heard::Applied(applied)) => {
                 self.released(now, nonce, outcome, applied);
@@ -401,5 +421,23 @@ mod tests {
         assert_eq!(drop.next_act(), Some(Act::Read), "a recovery may have placed it meanwhile");
         drop.handle(Duration::ZERO, Heard::Record(Some(Box::new(record))));
         assert_eq!(drop.next_act(), Some(Act::Look));
+    }
+
+    #[test]
+    fn where_its_server_is_over_it_is_forgotten_once_nothing_stands_in_for_it() {
+        let record = sample(StateName::Frozen);
+        let nonce = Nonce::from_bits(0xaaaa);
+        let mut drop = Drop::new(Task { record: record.id, me: ProcessId::new(5, "50") });
+        drop.stage = Stage::Looking { nonce, killed: false };
+        drop.acts.clear();
+        drop.handle(Duration::ZERO, Heard::Server(ServerSight::Over));
+        assert_eq!(drop.next_act(), Some(Act::Clear));
+        drop.handle(Duration::ZERO, Heard::Acted(Acted::Unknown("no answer".into())));
+        assert_eq!(drop.next_act(), None);
+        let due = drop.deadline().expect("it is asked again");
+        drop.handle(due, Heard::Time);
+        assert_eq!(drop.next_act(), Some(Act::Clear));
+        drop.handle(due, Heard::Acted(Acted::Done));
+        assert!(matches!(drop.next_act(), Some(Act::Apply(verb)) if matches!(*verb, Verb::Drop { .. })));
     }
 }

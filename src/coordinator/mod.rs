@@ -69,6 +69,9 @@ pub enum Act {
     Capture,
     /// A guarded act on a pane of the record's epoch: [`Heard::Acted`].
     Pane(PaneAct),
+    /// Close what stands in for the record on the server that took the place of its own: a recovery that was cut short may have
+    /// put it there and never said so on the record. [`Heard::Acted`]; done once none is left.
+    Clear,
     /// Watch a process: [`Heard::Watching`], and [`Heard::Died`] once it is dead.
     Watch(ProcessId),
     /// Send each of these processes the signal through a handle of its own: [`Heard::Signalled`].

@@ -11,10 +11,8 @@ impl Driver {
     /// Starts it. It outlives us; at its end, or where it cannot be started, the supervisor hears the book as it is then.
     pub(super) fn recover(&self, records: &[RecordId]) {
         let (program, jobs) = (self.program.clone(), self.jobs.clone());
-        let arguments: Vec<OsString> = std::iter::once("recover".to_owned())
-            .chain(records.iter().map(ToString::to_string))
-            .map(OsString::from)
-            .collect();
+        let mut arguments: Vec<OsString> = ["recover", "--unasked"].map(OsString::from).to_vec();
+        arguments.extend(records.iter().map(|id| id.to_string().into()));
         tokio::spawn(async move {
             match host::spawn(&program, arguments) {
                 Ok(mut hosted) => {

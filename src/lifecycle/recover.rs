@@ -22,7 +22,7 @@ use crate::process::ProcessId;
 use crate::provider::Recorded;
 use crate::record::{Record, RecordId, Stamp, State, is_lease_free, outlived};
 use crate::store::make_private;
-use crate::supervisor::recovery::{Attempt, AttemptEnd, Book};
+use crate::supervisor::recovery::{Attempt, AttemptEnd, Book, Choice, Policies, choose};
 
 /// What is asked.
 #[derive(Debug, Clone)]
@@ -31,6 +31,8 @@ pub struct Order {
     pub records: Vec<RecordId>,
     /// Only say what would be done.
     pub dry_run: bool,
+    /// Nobody asked for it: only what these policies still bring back by itself, once it is this process's turn.
+    pub unasked: Option<Policies>,
 }
 
 /// One recovery under way.
@@ -99,7 +101,11 @@ impl Recovery<'_> {
                     );
                 }
                 Some(record) => match &record.state {
-                    State::Frozen { lost: Some(_) } => lost.push(record.clone()),
+                    State::Frozen { lost: Some(_) } => match self.unwanted(order, record) {
+                        // another was tried while this process waited for its turn
+                        Some(why) => self.end(*id, None, Outcome::new(End::Refused, "offered", why)),
+                        None => lost.push(record.clone()),
+                    },
                     State::Frozen { lost: None }
                     | State::Live
                     | State::Freezing
@@ -131,6 +137,15 @@ impl Recovery<'_> {
             }
         }
         ready
+    }
+
+    /// Why it is no longer to come back unasked, where nobody asked.
+    fn unwanted(&self, order: &Order, record: &Record) -> Option<String> {
+        match choose(record, order.unasked?, self.book.get(&record.id))? {
+            Choice::Recover => None,
+            Choice::Offer(why) => Some(why.words()),
+            Choice::Keep => Some("it is to stay as it is".to_owned()),
+        }
     }
 
     /// Writes down that these are begun, before anything is done.

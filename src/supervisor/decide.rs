@@ -156,6 +156,12 @@ impl Supervisor {
             .filter(|record| record.state.name() == StateName::Live)
             .filter_map(|record| record.ait.server.as_ref().map(ServerEpoch::process))
             .collect();
+        // an operation there is brought to its end from what the server shows: what it launched may not be heard of yet
+        let under_way: BTreeSet<ProcessId> = self
+            .records()
+            .filter(|record| is_on_its_way(record))
+            .filter_map(|record| record.ait.server.as_ref().map(ServerEpoch::process))
+            .collect();
         let known = self.store.as_ref().map(|view| view.records.clone()).unwrap_or_default();
         let ending: BTreeSet<PathBuf> = self
             .servers
@@ -194,7 +200,9 @@ impl Supervisor {
             if let Some(up) = server.up_mut() {
                 up.named |= lives.contains(&up.identity.process);
                 // one that is looked through for a restore is not left over and over again
-                let empty = up.world.only_ours_left() && !sought.contains(socket);
+                let empty = up.world.only_ours_left()
+                    && !sought.contains(socket)
+                    && !under_way.contains(&up.identity.process);
                 up.empty = empty.then(|| up.empty.unwrap_or(now.mono));
                 // the ends of the last agents are told within moments
                 if up.empty.is_some() && !unsettled.contains(&up.identity.process) {

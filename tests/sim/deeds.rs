@@ -49,6 +49,10 @@ impl Sim {
                 let (delay, acted) = self.act_on_pane(at, &act);
                 (delay, Heard::Acted(acted))
             }
+            Act::Clear => {
+                let (delay, acted) = self.clear_for(at);
+                (delay, Heard::Acted(acted))
+            }
             Act::Watch(process) => now(self.watch_for(at, process)),
             Act::Signal { to, signal } => {
                 self.send_for(at, to, signal);
@@ -235,6 +239,35 @@ impl Sim {
                 (0, acted)
             }
         }
+    }
+
+    /// What stands in for a record where another server has its socket.
+    fn clear_for(&mut self, at: usize) -> (u64, Acted) {
+        let (record, known) = (self.actors[at].record, self.actors[at].known.clone());
+        let server = match self.reach(known.as_deref()) {
+            Reach::Unnamed => return (0, Acted::NoServer),
+            Reach::Up(server) | Reach::Other(server) => server,
+            Reach::Over | Reach::Unknown => {
+                let epoch = known.as_deref().and_then(|record| record.ait.server.as_ref());
+                let socket = epoch.map(|epoch| std::path::PathBuf::from(&epoch.socket)).unwrap_or_default();
+                let listener = self.listening.get(&socket).filter(|server| {
+                    self.files.contains(&socket)
+                        && self.servers[**server].alive
+                        && !self.servers[**server].exiting
+                });
+                let unknown = Acted::Unknown("no answer".to_owned());
+                return if listener.is_some() { (PATIENCE, unknown) } else { (0, Acted::NoServer) };
+            }
+        };
+        let stamp = record.to_string();
+        let panes = self.servers[server].panes.iter().filter(|(_, there)| there.frozen == stamp);
+        let panes: Vec<(u32, i32)> = panes.map(|(pane, there)| (*pane, there.process.pid)).collect();
+        for (pane, pid) in panes {
+            let act = PaneAct { pane: ait::record::PaneId(pane), pid: Some(pid), deed: Deed::KillStandin };
+            self.deed(server, record, &act);
+        }
+        self.end_if_empty(server);
+        (0, Acted::Done)
     }
 
     /// One guarded deed on a server.

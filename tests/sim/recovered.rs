@@ -2,7 +2,7 @@
 //! for ever, and at rest each lost agent is back once or there with a reason.
 
 use ait::record::{Desired, LossCause, Policy, ProcessId, Record, RecordId, Records, Stamp, State};
-use ait::supervisor::recovery::{Choice, Policies, choose};
+use ait::supervisor::recovery::{AttemptEnd, Choice, Policies, choose};
 
 use crate::recovery::Tries;
 use crate::world::Sim;
@@ -61,11 +61,10 @@ impl Sim {
     pub(crate) fn check_tries(&mut self, id: RecordId, lost_at: Stamp, by_supervisor: bool) {
         let before = self.oracle.tries.get(&(id, lost_at)).copied().unwrap_or_default();
         if by_supervisor {
-            // one that is under way while the next is begun was not told yet
-            let others = u32::try_from(self.recoveries.iter().filter(|one| one.alive).count()).unwrap_or(0);
+            // what a full disk did not keep is not known
             let kept = self.disk.book.get(&id).filter(|attempt| attempt.lost_at == lost_at);
-            let known = kept.map_or(0, |attempt| attempt.tries);
-            if before.unasked >= 3 + others && known >= 3 {
+            let over = kept.is_some_and(|attempt| attempt.tries >= 3 || attempt.end == AttemptEnd::Failed);
+            if over {
                 return self.fail("nothing is tried for ever", format!("{id}: {before:?}"));
             }
         }

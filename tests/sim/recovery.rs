@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use ait::coordinator::{End, Outcome};
 use ait::record::{Location, Ours, PaneId, ProcessId, Record, RecordId, Stamp, State, Verb, WindowId};
-use ait::supervisor::recovery::{Attempt, AttemptEnd, Book};
+use ait::supervisor::recovery::{Attempt, AttemptEnd, Book, Choice, choose};
 use ait::supervisor::{Action, Input};
 
 use crate::driver::feed;
@@ -139,7 +139,11 @@ impl Sim {
         for id in self.recoveries[at].records.clone() {
             let record = self.disk.records.get(id).cloned();
             match record {
-                Some(record) if self.is_unheld(&record) && record.state.lost().is_some() => {
+                Some(record)
+                    if self.is_unheld(&record)
+                        && record.state.lost().is_some()
+                        && self.is_still_wanted(at, &record) =>
+                {
                     self.begin_attempt(at, &record);
                     lost.push_back(id);
                 }
@@ -148,6 +152,13 @@ impl Sim {
         }
         self.keep_book(at);
         self.next(at, Stage::SeesOut(lost, 0), MS, 20 * MS);
+    }
+
+    /// Whether it comes back by itself, where nobody asked.
+    fn is_still_wanted(&self, at: usize, record: &Record) -> bool {
+        let asked = self.recoveries[at].life.is_none() || self.is(Mutant::ForgetsBook);
+        let before = self.recoveries[at].book.get(&record.id);
+        asked || self.policies.and_then(|policies| choose(record, policies, before)) == Some(Choice::Recover)
     }
 
     fn begin_attempt(&mut self, at: usize, record: &Record) {

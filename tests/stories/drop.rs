@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 
 use crate::freeze::outcome;
-use crate::support::{Agent, DEADLINE, Home, Supervisor, Tmux, wait_until};
+use crate::support::{AIT, Agent, DEADLINE, Home, Supervisor, Tmux, wait_until};
 
 #[track_caller]
 fn frozen(home: &Home, tmux: &Tmux, window: &str) -> Agent {
@@ -107,6 +107,28 @@ fn the_dead_pane_of_a_crashed_agent_goes_with_its_record() {
     home.ait(["drop", &agent.id]).ok();
     is_forgotten(&home, &agent);
     assert!(!tmux.panes().iter().any(|pane| pane.id == agent.pane.id), "the dead pane is closed");
+}
+
+#[test]
+fn what_was_put_for_it_on_the_next_server_is_closed_with_it() {
+    let home = Home::new();
+    let tmux = Tmux::start(&home);
+    let agent = frozen(&home, &tmux, "work");
+    let old = tmux.server();
+    old.signal(Signal::KILL);
+    assert!(old.dies(DEADLINE));
+    tmux.boot();
+    // as a recovery leaves it that is cut before it says so on the record
+    let spare = tmux.window("main", "work", &agent.root, &[AIT, "frozenagent", "--record", &agent.id]);
+    let inherited = tmux.window("main", "other", &agent.root, &["sleep", "1000"]);
+    for pane in [&spare, &inherited] {
+        tmux.ok(["set-option", "-p", "-t", &pane.id, "@aitask_frozen", &agent.id]);
+    }
+    home.ait(["drop", &agent.id]).ok();
+    is_forgotten(&home, &agent);
+    let panes = tmux.panes();
+    assert!(!panes.contains(&spare), "nothing stands in for what is forgotten: {panes:?}");
+    assert!(panes.contains(&inherited), "the stranger is untouched");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::history::{Environment, Located};
 use crate::lifecycle::adopt::{self, LookError};
 use crate::lifecycle::identity;
 use crate::process::{self, ProcessId, Signal};
-use crate::record::{Liveness, ServerEpoch, Verb};
+use crate::record::{Liveness, PaneId, ServerEpoch, Verb};
 use crate::store::{PATIENCE, Seen, SupervisorLock};
 use crate::tmux::guarded::{self, BadValue, Dispatch, Epoch, Guard, Outcome, Token};
 use crate::tmux::listing::{self, ListError};
@@ -29,6 +29,7 @@ impl Performer<'_> {
             Act::Locate => Heard::Conversation(self.locate()),
             Act::Capture => Heard::Captured(self.capture().await),
             Act::Pane(act) => Heard::Acted(self.on_pane(&act).await),
+            Act::Clear => Heard::Acted(self.clear().await),
             Act::Watch(process) => self.watch(process),
             Act::Signal { to, signal } => Heard::Signalled(send(&to, signal)),
             Act::Ready { mode } => Heard::Ready(self.ready(mode).await),
@@ -107,11 +108,15 @@ impl Performer<'_> {
             Ok(server) => server,
             Err(error) => return Acted::Unknown(error.to_string()),
         };
+        self.order(act, &epoch, started_at, &server).await
+    }
+
+    async fn order(&self, act: &PaneAct, epoch: &ServerEpoch, started_at: i64, server: &OneShot) -> Acted {
         let dispatch = match self.dispatch(act, Epoch { pid: epoch.pid, started_at }) {
             Ok(dispatch) => dispatch.printed(),
             Err(wrong) => return Acted::Refused(wrong.to_string()),
         };
-        match dispatch.run(&server).await {
+        match dispatch.run(server).await {
             Ok(Outcome::Done) => Acted::Done,
             Ok(Outcome::NotMet) => Acted::NotMet,
             Ok(Outcome::Refused(words)) => Acted::Refused(words.to_str_lossy().into_owned()),
@@ -119,6 +124,38 @@ impl Performer<'_> {
             Err(_) if process::liveness(&epoch.process()) == Liveness::Gone => Acted::NoServer,
             Err(error) => Acted::Unknown(error.to_string()),
         }
+    }
+
+    /// What stands in for the record on whatever server has its socket now is closed. A pane with the stamp in which something
+    /// else lives is left alone.
+    async fn clear(&self) -> Acted {
+        let server = match self.server() {
+            None => return Acted::NoServer,
+            Some((_, Ok(server))) => server,
+            Some((_, Err(error))) => return Acted::Unknown(error.to_string()),
+        };
+        let epoch = match adopt::epoch(&server).await {
+            Ok(epoch) => epoch,
+            Err(LookError::Unanswered(Unanswered::NoServer { .. })) => return Acted::NoServer,
+            Err(error) => return Acted::Unknown(error.to_string()),
+        };
+        let Some(started_at) = epoch.started_at else {
+            return Acted::Unknown("it does not say when it started".to_owned());
+        };
+        let panes = match listing::snapshot(&server).await {
+            Ok(snapshot) => snapshot.panes,
+            Err(error) => return Acted::Unknown(error.to_string()),
+        };
+        let id = self.id.to_string();
+        for row in panes.iter().filter(|row| row.frozen == id.as_str()) {
+            let act = PaneAct { pane: PaneId(row.id.0), pid: row.pid, deed: Deed::KillStandin };
+            match self.order(&act, &epoch, started_at, &server).await {
+                Acted::Done | Acted::NotMet => {}
+                // with its last pane the server ends
+                other @ (Acted::NoServer | Acted::Refused(_) | Acted::Unknown(_)) => return other,
+            }
+        }
+        Acted::Done
     }
 
     fn dispatch(&self, act: &PaneAct, epoch: Epoch) -> Result<Dispatch, BadValue> {

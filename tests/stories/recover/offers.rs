@@ -16,6 +16,11 @@ fn a_server_that_was_stopped_is_offered_and_not_done() {
     for member in &fleet.agents {
         assert!(plan.contains(&format!("claude --resume {}", member.conversation)), "{plan}");
     }
+    // nor by a process that was to do it unasked and had to wait until that was no longer wanted
+    let ids: Vec<&str> = fleet.agents.iter().map(|member| member.id.as_str()).collect();
+    let told =
+        fleet.home.ait([&["coordinate", "recover", "--unasked"], ids.as_slice()].concat()).code(1).text();
+    assert_eq!(told.matches("which may have been meant").count(), ids.len(), "{told}");
     for member in &fleet.agents {
         assert_eq!(super::running(&fleet.home, &member.conversation), 0);
     }
