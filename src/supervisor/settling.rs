@@ -271,7 +271,8 @@ impl Supervisor {
             Some(self.again.map_or(due, |again| if again > now.mono { again.min(due) } else { due }));
     }
 
-    /// What a complete answer shows of the record's pane: by the stamp of its stand-in first, then by its id.
+    /// What a complete answer shows of the record's pane: by the stamp of its stand-in first, and of several its own; then by
+    /// its id.
     fn sight(&self, record: &Record) -> PaneSight {
         let Some(epoch) = &record.ait.server else { return PaneSight::Unknown };
         let Some(up) = self.servers.get(Path::new(&epoch.socket)).and_then(super::Server::up) else {
@@ -283,7 +284,7 @@ impl Supervisor {
         let id = record.id.to_string();
         let stamped = up.world.panes().find(|row| row.frozen == id);
         let own = record.location.pane_id().and_then(|pane| up.world.pane(PaneId(pane.0)));
-        let Some(row) = stamped.or(own) else {
+        let Some(row) = own.filter(|row| row.frozen == id).or(stamped).or(own) else {
             let window = record.ait.window_id.map(|window| window.0);
             return PaneSight::Gone {
                 window_there: up.world.windows().any(|(there, _)| Some(there.0) == window),

@@ -54,7 +54,8 @@ impl Servers {
             record.location.pane_id().is_some_and(|pane| row.id.to_string() == pane.to_string())
         };
         let rows = &server.snapshot.panes;
-        let Some(row) = rows.iter().find(stamped).or_else(|| rows.iter().find(own)) else {
+        let own = rows.iter().find(own);
+        let Some(row) = own.filter(stamped).or_else(|| rows.iter().find(stamped)).or(own) else {
             let window = record.ait.window_id.map(|window| window.to_string());
             let window_there = server.snapshot.windows.iter().any(|row| Some(row.id.to_string()) == window);
             return PaneSight::Gone { window_there };

@@ -97,7 +97,10 @@ impl Freeze {
             }
         };
         let id = self.order.task.record.to_string();
-        let Some(row) = rows.iter().find(|row| row.frozen == id.as_str()) else {
+        // its own pane before another that carries its stamp
+        let mut stamped = rows.iter().filter(|row| row.frozen == id.as_str());
+        let own = stamped.clone().find(|row| row.id.0 == held.target.pane.0);
+        let Some(row) = own.or_else(|| stamped.next()) else {
             return match rows.iter().find(|row| row.id.0 == held.target.pane.0) {
                 None => self.commit(held, Location::Gone),
                 Some(_) => {

@@ -21,8 +21,8 @@ use crate::record::{
 };
 pub use stage::Birth;
 use stage::{
-    Back, Held, LOOKS, Running, SERVER, STANDING, STORE, Seat, Stage, failed, holds, mismatch, stopped,
-    verified,
+    Back, Held, LOOKS, Running, SERVER, STANDING, STORE, Seat, Stage, failed, holds, mismatch, stand_in,
+    stopped, verified,
 };
 
 /// One restore.
@@ -610,7 +610,8 @@ impl Restore {
         match acted {
             // what was not met may be the server's life: one that cannot be looked at is not known to be without the pane
             Acted::Done | Acted::NotMet | Acted::Refused(_) => {
-                self.go(Stage::Finding { held, outcome }, Act::Look);
+                let put = (*acted == Acted::Done).then_some(seat.pane);
+                self.go(Stage::Finding { held, put, outcome }, Act::Look);
             }
             Acted::NoServer => self.close(held, Location::Gone, outcome),
             Acted::Unknown(_) if self.again(now, &SERVER) => {
@@ -623,17 +624,19 @@ impl Restore {
         }
     }
 
-    fn found(&mut self, now: Duration, held: Held, outcome: Box<Outcome>, server: ServerSight) {
-        let id = held.record.id.to_string();
+    fn found(
+        &mut self,
+        now: Duration,
+        held: Held,
+        put: Option<PaneId>,
+        outcome: Box<Outcome>,
+        server: ServerSight,
+    ) {
         let at = match server {
-            ServerSight::Listed(snapshot) => {
-                let row = snapshot.panes.iter().find(|row| row.frozen == id.as_str());
-                row.and_then(|row| Some(Location::pane(PaneId(row.id.0), ProcessId::bare(row.pid?))))
-                    .unwrap_or(Location::Gone)
-            }
+            ServerSight::Listed(snapshot) => stand_in(&snapshot.panes, held.record.id, put),
             ServerSight::Over | ServerSight::Unnamed => Location::Gone,
             ServerSight::Unknown(_) if self.again(now, &SERVER) => {
-                self.stage = Stage::Finding { held, outcome };
+                self.stage = Stage::Finding { held, put, outcome };
                 return;
             }
             ServerSight::Unknown(why) => {
@@ -678,7 +681,7 @@ impl Restore {
             Stage::Doubting { held, asked, why } => {
                 self.repeat(Stage::Doubting { held, asked, why }, Act::Look)
             }
-            Stage::Finding { held, outcome } => self.repeat(Stage::Finding { held, outcome }, Act::Look),
+            looks @ Stage::Finding { .. } => self.repeat(looks, Act::Look),
             Stage::Standing { held, seat, outcome } => {
                 self.repeat(Stage::Standing { held, seat, outcome }, seat.stand_in());
             }
@@ -773,8 +776,8 @@ impl Coordinator for Restore {
             (Stage::Standing { held, seat, outcome }, Heard::Acted(acted)) => {
                 self.stood(now, held, seat, outcome, &acted);
             }
-            (Stage::Finding { held, outcome }, Heard::Server(server)) => {
-                self.found(now, held, outcome, server)
+            (Stage::Finding { held, put, outcome }, Heard::Server(server)) => {
+                self.found(now, held, put, outcome, server)
             }
             (Stage::Closing { held, at, outcome }, Heard::Applied(applied)) => {
                 self.closed(now, held, at, outcome, applied);

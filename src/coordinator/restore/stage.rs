@@ -7,7 +7,8 @@ use crate::coordinator::preflight::Ready;
 use crate::coordinator::proof::{Evidence, Named};
 use crate::coordinator::told::{End, Outcome};
 use crate::coordinator::{Act, Deed, PaneAct};
-use crate::record::{Ack, Host, Location, Nonce, PaneId, ProcessId, Record};
+use crate::record::{Ack, Host, Location, Nonce, PaneId, ProcessId, Record, RecordId};
+use crate::world::rows::PaneRow;
 
 /// When a launched agent is looked at without an event to tell of it: dialogs and lists of processes of some providers tell
 /// nobody. Spans after its launch; the acknowledgement's end comes behind them.
@@ -97,7 +98,7 @@ pub(super) enum Stage {
     /// Waits for the stand-in's start.
     Standing { held: Held, seat: Seat, outcome: Box<Outcome> },
     /// Waits for the listing that shows the stand-in.
-    Finding { held: Held, outcome: Box<Outcome> },
+    Finding { held: Held, put: Option<PaneId>, outcome: Box<Outcome> },
     /// Waits for `standin-respawned`.
     Closing { held: Held, at: Location, outcome: Box<Outcome> },
     /// Over.
@@ -134,6 +135,15 @@ impl Running {
     pub(super) fn below_shell(&self) -> bool {
         matches!(self.held.record.ait.host, Some(Host::Shell { .. }))
     }
+}
+
+/// Where the record's stand-in is: in the pane it was just put into, before any other that carries its stamp.
+pub(super) fn stand_in(panes: &[PaneRow], record: RecordId, put: Option<PaneId>) -> Location {
+    let id = record.to_string();
+    let mut stamped = panes.iter().filter(|row| row.frozen == id.as_str());
+    let row = stamped.clone().find(|row| put == Some(PaneId(row.id.0))).or_else(|| stamped.next());
+    row.and_then(|row| Some(Location::pane(PaneId(row.id.0), ProcessId::bare(row.pid?))))
+        .unwrap_or(Location::Gone)
 }
 
 /// Whether the record is still under this restore's lease.

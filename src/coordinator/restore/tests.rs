@@ -123,3 +123,18 @@ fn who_is_told_to_stop_before_the_launch_launches_nothing() {
     assert!(launches(&after_filing([])));
     assert!(!launches(&after_filing([Heard::Stop])));
 }
+
+#[test]
+fn a_stand_in_that_was_put_back_is_where_it_was_put_and_not_where_else_its_stamp_is() {
+    let id = sample(StateName::Frozen).id;
+    let row = |pane: u32, pid: u32| format!("P\t$1\t@1\t%{pane}\t{pid}\t0\t\t\t1\toff\t\t{id}\t1\t\t\tt\n");
+    let panes = [row(3, 30), row(9, 90)].concat();
+    let sessions = "S\t$1\t0\t\tmain\n";
+    let windows = "W\t$1\t@1\t1\t1\tl\tw\n";
+    let rows = Snapshot::parse(sessions.as_bytes(), windows.as_bytes(), panes.as_bytes()).unwrap().panes;
+    let at = |put: Option<u32>| stand_in(&rows, id, put.map(PaneId)).pane_id();
+    assert_eq!(at(Some(9)), Some(PaneId(9)));
+    assert_eq!(at(Some(5)), Some(PaneId(3)), "where it is then");
+    assert_eq!(at(None), Some(PaneId(3)));
+    assert_eq!(stand_in(&[], id, Some(PaneId(9))), Location::Gone);
+}
