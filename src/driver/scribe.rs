@@ -164,7 +164,7 @@ fn identify(store: &Store, system: &System, id: RecordId) {
     let Some(correction) = snapshot.records.get(id).and_then(|record| identity::correction(record)) else {
         return;
     };
-    let steps = [(Some(id), Verb::Upsert(Box::new(correction)))];
+    let steps = [(Some(id), correction)];
     match store.apply(&steps, &system.facts(), PATIENCE).map(|mut answers| answers.pop()) {
         Ok(Some(Ok(_))) => tracing::info!(record = %id, "its conversation is another than was known"),
         Ok(Some(Err(refused))) => tracing::info!(record = %id, %refused, "its conversation is not noted"),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::history::{self, Environment, Located, Registry};
 use crate::process::{self, ProcessId};
 use crate::provider::{Catalog, Provider};
-use crate::record::{Liveness, Record, State, Upsert};
+use crate::record::{Bind, Liveness, Record, State, Verb};
 
 /// What Claude Code's own list says of this agent: of the process itself, or, where that is a wrapper, of the nearest below.
 #[must_use]
@@ -66,7 +66,7 @@ pub fn conversation(
 
 /// What to write when the agent of a live record has another conversation than the record says, or the record says none.
 #[must_use]
-pub fn correction(record: &Record) -> Option<Upsert> {
+pub fn correction(record: &Record) -> Option<Verb> {
     let State::Live = record.state else { return None };
     let agent = record.agent_process()?;
     let nothing = BTreeMap::new();
@@ -75,10 +75,20 @@ pub fn correction(record: &Record) -> Option<Upsert> {
     if told == record.codeagent_session_id || process::liveness(&agent) != Liveness::Alive {
         return None;
     }
-    let mut upsert = Upsert::new(&record.root, &record.window, record.location.clone());
-    upsert.id = Some(record.id);
-    upsert.session_id = told;
-    Some(upsert)
+    Some(corrected(record, agent, told))
+}
+
+/// Of that agent and instead of that conversation only: by the time it is written the record may be of another launch, or the
+/// agent's own hook may have told of a later one.
+fn corrected(record: &Record, agent: ProcessId, session_id: String) -> Verb {
+    Verb::Bind(Box::new(Bind {
+        line: vec![agent.clone()],
+        agent,
+        generation: record.ait.generation,
+        session_id,
+        transcript: String::new(),
+        instead_of: Some(record.codeagent_session_id.clone()),
+    }))
 }
 
 /// The file of the record's conversation, where there is one and its place is known.
@@ -93,5 +103,30 @@ pub fn transcript(catalog: &Catalog, record: &Record) -> Option<PathBuf> {
     match locate(catalog, record, cwd, &environment) {
         Located::Present { path, .. } => Some(path),
         Located::Ambiguous { .. } | Located::Missing { .. } | Located::Unknown { .. } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::testing::{World, sample};
+    use crate::record::{Location, PaneId, Place, Refused, StateName, apply};
+
+    #[test]
+    fn a_correction_changes_the_conversation_of_that_launch_and_nothing_else() {
+        let record = sample(StateName::Live);
+        let verb = corrected(&record, record.agent_process().unwrap(), "other".into());
+        let applied = |now: &Record| {
+            let place = Place { id: now.id, slot: 0, alone: true, ambiguous: false };
+            World::new(&[]).with(|facts| apply(Some(now.clone()), &verb, facts, &place))
+        };
+        let renamed = Record { window: "renamed".into(), ..record.clone() };
+        let changed = applied(&renamed).unwrap().record.unwrap();
+        assert_eq!((changed.window.as_str(), changed.codeagent_session_id.as_str()), ("renamed", "other"));
+        let again = ProcessId::new(60, "600");
+        let elsewhere = Record { location: Location::pane(PaneId(2), again), ..record.clone() };
+        assert!(matches!(applied(&elsewhere), Err(Refused::NoEvidence { .. })), "it was launched anew");
+        let told = Record { codeagent_session_id: "later".into(), ..record };
+        assert!(matches!(applied(&told), Err(Refused::NoEvidence { .. })), "its hook told of another");
     }
 }

@@ -79,9 +79,16 @@ pub async fn remove(
         match &record.state {
             State::Live if record.lease.is_none() || is_lease_free(&record, &facts) => {
                 killed |= end(&record).await?;
-                let verb = [(Some(id), Verb::Drop { nonce: None })];
-                match world.store.apply(&verb, &facts, PATIENCE)?.pop() {
-                    // a supervisor saw the end first, and the archive has it
+                let dropped = world.store.update(&facts, PATIENCE, |batch| {
+                    // it may have been lost and be on its way back by now
+                    let same = batch.records().get(id).is_some_and(|now| {
+                        let idle = now.lease.is_none() || is_lease_free(now, &facts);
+                        now.state == State::Live && idle && now.location == record.location
+                    });
+                    same.then(|| batch.step(Some(id), &Verb::Drop { nonce: None }))
+                })?;
+                match dropped {
+                    // a supervisor saw the end first, and the archive has it; else it is looked at anew
                     Some(Ok(_) | Err(Refused::NoSuchRecord(_))) | None => {}
                     Some(Err(refused)) => return Err(NotRemoved::Unknown(refused.to_string())),
                 }

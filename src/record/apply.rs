@@ -371,7 +371,10 @@ fn take_upsert(
         return acknowledge(record, upsert, nonce, facts, place);
     }
     let refuse = |why| Err(Refused::Upsert { id: record.id, why });
+    // told by somebody who looked before its agent was lost, or went on elsewhere
+    let late = upsert.at.process().is_some_and(|process| (facts.alive)(process) == Liveness::Gone);
     match &record.state {
+        State::Live if late && agent_liveness(&record, facts) == Liveness::Alive => refuse("process_gone"),
         State::Live => {
             move_to(&mut record, upsert, facts, place);
             describe(&mut record, upsert);
@@ -381,8 +384,7 @@ fn take_upsert(
             if !is_lease_free(&record, facts) {
                 return refuse("frozen_leased");
             }
-            // told by somebody who looked before it was lost
-            if upsert.at.process().is_some_and(|process| (facts.alive)(process) == Liveness::Gone) {
+            if late {
                 return refuse("process_gone");
             }
             record.lease = None;
@@ -649,6 +651,9 @@ fn take_conversation(record: &mut Record, verb: &Verb, bind: &Bind) -> Result<()
     let same_launch = frozen && record.ait.generation == bind.generation;
     if !(proven || same_launch) {
         return Err(no_evidence(record, verb, "other_process"));
+    }
+    if bind.instead_of.as_ref().is_some_and(|before| *before != record.codeagent_session_id) {
+        return Err(no_evidence(record, verb, "other_conversation"));
     }
     if matches!(record.ait.host, Some(Host::Shell { .. })) && !frozen && record.ait.agent.is_none() {
         record.ait.agent = Some(bind.agent.clone());

@@ -204,6 +204,7 @@ impl Report {
                 .and_then(|known| known.generation),
             session_id: self.session_id.clone(),
             transcript: self.transcript.clone(),
+            instead_of: None,
         };
         Settled::Step(Box::new((Some(record.id), Verb::Bind(Box::new(bind)))))
     }

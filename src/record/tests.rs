@@ -325,6 +325,7 @@ fn verbs() -> Vec<(&'static str, Verb)> {
                 generation: None,
                 session_id: "sid2".into(),
                 transcript: String::new(),
+                instead_of: None,
             })),
         ),
     ]
@@ -484,4 +485,41 @@ fn a_drop_that_is_given_up_leaves_no_trace() {
         let released = change.record.unwrap();
         assert_eq!((released.lease, released.ait.desired), (None, Some(after)));
     }
+}
+
+#[test]
+fn an_agent_that_went_on_elsewhere_is_not_moved_back_by_one_who_looked_before() {
+    let record = sample(StateName::Live);
+    let place = Place { id: record.id, slot: 0, alone: true, ambiguous: false };
+    let mut old = Upsert::new("/r", "w", Location::pane(PaneId(9), ProcessId::new(40, "400")));
+    old.id = Some(record.id);
+    let told = |gone: &[i32]| {
+        World::new(gone)
+            .with(|facts| apply(Some(record.clone()), &Verb::Upsert(Box::new(old.clone())), facts, &place))
+    };
+    assert_eq!(told(&[40]).unwrap_err(), Refused::Upsert { id: record.id, why: "process_gone" });
+    assert!(told(&[]).is_ok(), "it may be there");
+    assert!(told(&[40, 41]).is_ok(), "neither lives: the word counts");
+}
+
+#[test]
+fn what_was_found_out_about_a_conversation_holds_only_while_that_is_the_one() {
+    let record = sample(StateName::Live);
+    let place = Place { id: record.id, slot: 0, alone: true, ambiguous: false };
+    let found = |instead_of: &str| {
+        let bind = Bind {
+            line: vec![ProcessId::new(41, "410")],
+            agent: ProcessId::new(41, "410"),
+            generation: None,
+            session_id: "sid2".into(),
+            transcript: String::new(),
+            instead_of: Some(instead_of.into()),
+        };
+        World::new(&[])
+            .with(|facts| apply(Some(record.clone()), &Verb::Bind(Box::new(bind)), facts, &place))
+            .map(|change| change.record.unwrap().codeagent_session_id)
+    };
+    assert_eq!(found("sid").unwrap(), "sid2");
+    let refused = found("before").unwrap_err();
+    assert!(matches!(refused, Refused::NoEvidence { why: "other_conversation", .. }), "{refused:?}");
 }

@@ -384,7 +384,7 @@ impl Follow {
     }
 }
 
-/// What an agent's hook says of its conversation.
+/// What an agent's hook says of its conversation, or what was found out about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bind {
     /// The agent's processes up to its pane's own; the record's agent must be one of them while it is somewhere.
@@ -397,6 +397,8 @@ pub struct Bind {
     pub session_id: String,
     /// The conversation's file, or empty.
     pub transcript: String,
+    /// The conversation that the record must still have, where this was looked up and not told by the agent.
+    pub instead_of: Option<String>,
 }
 
 /// Why a record retires by observation.

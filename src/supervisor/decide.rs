@@ -156,11 +156,15 @@ impl Supervisor {
             .filter(|record| record.state.name() == StateName::Live)
             .filter_map(|record| record.ait.server.as_ref().map(ServerEpoch::process))
             .collect();
-        // an operation there is brought to its end from what the server shows: what it launched may not be heard of yet
-        let under_way: BTreeSet<ProcessId> = self
+        // an operation there is brought to its end from what the server shows: what it launched may not be heard of yet; a restore
+        // that has not said what it launched may have gone to another that has the socket now
+        let under_way: BTreeSet<(ProcessId, bool)> = self
             .records()
             .filter(|record| is_on_its_way(record))
-            .filter_map(|record| record.ait.server.as_ref().map(ServerEpoch::process))
+            .filter_map(|record| {
+                let placed = !matches!(record.state, State::Restoring { launch: None, .. });
+                Some((record.ait.server.as_ref()?.process(), placed))
+            })
             .collect();
         let known = self.store.as_ref().map(|view| view.records.clone()).unwrap_or_default();
         let ending: BTreeSet<PathBuf> = self
@@ -200,9 +204,10 @@ impl Supervisor {
             if let Some(up) = server.up_mut() {
                 up.named |= lives.contains(&up.identity.process);
                 // one that is looked through for a restore is not left over and over again
-                let empty = up.world.only_ours_left()
-                    && !sought.contains(socket)
-                    && !under_way.contains(&up.identity.process);
+                let process = up.identity.process.clone();
+                let busy = under_way.contains(&(process.clone(), true))
+                    || !up.moved && under_way.contains(&(process, false));
+                let empty = up.world.only_ours_left() && !sought.contains(socket) && !busy;
                 up.empty = empty.then(|| up.empty.unwrap_or(now.mono));
                 // the ends of the last agents are told within moments
                 if up.empty.is_some() && !unsettled.contains(&up.identity.process) {

@@ -337,6 +337,7 @@ impl Freeze {
             generation: target.record.ait.generation,
             session_id: target.record.codeagent_session_id.clone(),
             transcript: self.transcript.clone(),
+            instead_of: Some(target.record.codeagent_session_id.clone()),
         };
         self.go(Stage::Noting(target), Act::Apply(Box::new(Verb::Bind(Box::new(bind)))));
     }

@@ -45,7 +45,7 @@ impl Performer<'_> {
     fn known(&mut self) -> Heard {
         let read = self.read();
         let Some(correction) = self.record.as_deref().and_then(identity::correction) else { return read };
-        match self.apply(Verb::Upsert(Box::new(correction))) {
+        match self.apply(correction) {
             Applied::Done(_) => self.read(),
             // the machine's own next verb meets the same store
             Applied::Refused(_) | Applied::Failed(_) => read,
