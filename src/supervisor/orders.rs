@@ -163,10 +163,12 @@ impl Supervisor {
             };
         }
         let stamped_now = up.stamped.iter().any(|(stamped, _)| *stamped == pane);
+        let ours = up.launched.contains(&pane) || !stamped_now;
         let keeping = match habits {
             Habits { hooks: true, .. } => Keeping::Theirs,
-            // on a pane that was stamped before we came, an earlier supervisor set it, whatever holds for the window since
-            Habits { own: Some(true), .. } if !stamped_now => Keeping::Kept,
+            // on a pane that was stamped before we came, an earlier supervisor set it, whatever holds for the window since; on
+            // one that a restore or a start made, that did
+            Habits { own: Some(true), .. } if ours => Keeping::Kept,
             Habits { own: Some(_), .. } | Habits { keeps: true, .. } => Keeping::Theirs,
             Habits { own: None, hooks: false, keeps: false } => Keeping::Free,
         };
@@ -260,6 +262,7 @@ impl Supervisor {
     /// Stamps the panes of live records, and keeps those whose own process is the agent.
     fn stamp(&mut self, now: Now, socket: &Path) {
         let mut asks = Vec::new();
+        let mut launched = Vec::new();
         {
             let Some(up) = self.servers.get(socket).and_then(super::Server::up) else { return };
             for record in self.records().filter(|record| on(record, socket) && is_of(record, up)) {
@@ -275,6 +278,9 @@ impl Supervisor {
                 else {
                     continue;
                 };
+                if record.restore.last_launch == process.pid {
+                    launched.push(pane);
+                }
                 let stamped = row.stamp == record.id.to_string();
                 if !stamped
                     && !up.stamped.contains(&(pane, record.id))
@@ -293,6 +299,9 @@ impl Supervisor {
                     Some(Keeping::Asked | Keeping::Ordered | Keeping::Kept | Keeping::Theirs) => {}
                 }
             }
+        }
+        if let Some(up) = self.servers.get_mut(socket).and_then(super::Server::up_mut) {
+            up.launched.extend(launched);
         }
         for ask in asks {
             if let Some(up) = self.servers.get_mut(socket).and_then(super::Server::up_mut) {

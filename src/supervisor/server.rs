@@ -115,6 +115,8 @@ pub(super) struct Up {
     pub(super) heard: Duration,
     /// Stamps that were ordered, so that none is ordered twice.
     pub(super) stamped: BTreeSet<(PaneId, RecordId)>,
+    /// Panes whose process was put there by a restore or a start: that they are kept is ours, whoever stamped them first.
+    pub(super) launched: BTreeSet<PaneId>,
     /// What was made of each pane's death habits.
     pub(super) keeping: BTreeMap<PaneId, Keeping>,
     /// The dead pane being closed, one at a time.
@@ -299,7 +301,9 @@ impl Up {
             Some(Keeping::Kept | Keeping::Ordered) => true,
             Some(Keeping::Free | Keeping::Theirs) => false,
             // stamped before we came: an earlier supervisor set it, as far as anybody knows
-            Some(Keeping::Asked) | None => hosted && !self.stamped.contains(&(pane, record)),
+            Some(Keeping::Asked) | None => {
+                hosted && (self.launched.contains(&pane) || !self.stamped.contains(&(pane, record)))
+            }
         };
         let mut asks = Vec::new();
         if keeps {
@@ -326,6 +330,7 @@ impl Up {
             silent: false,
             heard: now.mono,
             stamped: BTreeSet::new(),
+            launched: BTreeSet::new(),
             keeping: BTreeMap::new(),
             closing: None,
             claimed: BTreeSet::new(),
@@ -389,6 +394,7 @@ impl Up {
         let world = &self.world;
         let there = |pane: &PaneId| world.pane(*pane).is_some();
         self.stamped.retain(|(pane, _)| there(pane));
+        self.launched.retain(there);
         self.keeping.retain(|pane, _| there(pane));
         self.left.retain(there);
         self.claimed.retain(|(pane, _)| there(pane));

@@ -1,7 +1,8 @@
 //! Runs: one prompt to its end, its log, its exit status.
 
 use super::{ait, data, envelope, habits, refusal};
-use crate::support::{DEADLINE, Home, Supervisor, wait_until};
+use crate::support::wait::within;
+use crate::support::{DEADLINE, Home, Supervisor, Tmux, wait_until};
 
 /// An agent that says what it was given, and ends with status 3.
 fn parrot(home: &Home) -> String {
@@ -53,6 +54,32 @@ fn a_run_is_archived_with_its_exit_status_where_a_supervisor_watches() {
         (&3.into(), &"stopped".into()),
         "{seen:#} {archived:#?}"
     );
+}
+
+#[test]
+fn the_pane_of_what_was_started_here_closes_with_it_where_a_supervisor_watches() {
+    let home = Home::new();
+    let tmux = Tmux::start(&home);
+    let _supervisor = Supervisor::start(&home, &[&tmux]);
+    let parrot = parrot(&home);
+    let before = tmux.panes().len();
+    for _ in 0..3 {
+        let words = ["run", "--agent", "claude", "--agent-bin", &parrot, "--prompt", "P", "--format", "json"];
+        let run = data(&ait(&home, &words).ok(), "run");
+        home.until_ended(run["id"].as_str().unwrap());
+    }
+    let started = data(&ait(&home, &["start", "--agent", "claude", "--format", "json"]).ok(), "start");
+    let record = home.record(started["id"].as_str().unwrap()).expect("its record");
+    let pane = record["pane_id"].as_str().unwrap().to_owned();
+    tmux.ok(["send-keys", "-t", &pane, "-l", "/exit"]);
+    tmux.ok(["send-keys", "-t", &pane, "Enter"]);
+    home.until_ended(started["id"].as_str().unwrap());
+    let mut left = Vec::new();
+    let closed = within(DEADLINE, || {
+        left = tmux.panes();
+        (left.len() == before).then_some(())
+    });
+    assert!(closed.is_some(), "no dead pane stays: {left:#?}");
 }
 
 #[test]
