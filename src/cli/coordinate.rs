@@ -126,7 +126,6 @@ struct Restores {
 }
 
 pub(super) fn run(Args { what }: Args) -> Result<Exit, Failure> {
-    host::become_host()?;
     let records = match &what {
         What::Freeze { records, .. }
         | What::Restore { records, .. }
@@ -134,6 +133,7 @@ pub(super) fn run(Args { what }: Args) -> Result<Exit, Failure> {
         | What::Drop { records, .. } => records.clone(),
     };
     let ran = block_on(async move {
+        let _deaf = host::become_host()?;
         let mut host = Host::new()?;
         let mut clean = true;
         match what {

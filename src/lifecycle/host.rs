@@ -9,9 +9,9 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::Stdio;
 
-use nix::sys::signal::{SigSet, Signal};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::coordinator::Told;
 
@@ -66,16 +66,16 @@ impl Hosted {
     }
 }
 
-/// Makes this process a host of its own: a session without a terminal, deaf to SIGHUP. To be called before any thread is
-/// started.
+/// Makes this process a host of its own: a session without a terminal, in which SIGHUP does nothing from here on. It is heard,
+/// not blocked: a blocked signal stays blocked in all that is started from here, a new tmux server and its panes first of all.
+/// Must be called within a tokio runtime.
 ///
 /// # Errors
-/// The signal cannot be blocked.
-pub fn become_host() -> io::Result<()> {
+/// The signal cannot be heard.
+pub fn become_host() -> io::Result<Signal> {
     // a leader of its own session already when a service manager started it
     let _ = rustix::process::setsid();
-    let deaf: SigSet = [Signal::SIGHUP].into_iter().collect();
-    deaf.thread_block().map_err(io::Error::from)
+    signal(SignalKind::hangup())
 }
 
 /// Says a line on the pipe; a reader that went away is no reason to stop.

@@ -1,6 +1,7 @@
 //! The server is killed: all is back by itself.
 
 use super::Fleet;
+use crate::support::{DEADLINE, proc};
 
 #[test]
 fn a_killed_server_takes_nothing_of_three_projects_with_it() {
@@ -8,4 +9,29 @@ fn a_killed_server_takes_nothing_of_three_projects_with_it() {
     assert_eq!(fleet.agents.len(), 12);
     let old = fleet.crash();
     fleet.all_back(old);
+}
+
+#[test]
+fn what_runs_in_a_server_that_was_brought_back_hears_the_hang_up() {
+    let fleet = Fleet::new(&["alpha"]);
+    let old = fleet.crash();
+    fleet.all_back(old);
+    let server = fleet.tmux.server();
+    let shells: Vec<_> =
+        fleet.tmux.panes().into_iter().filter(|pane| proc::command(pane.pid).ends_with("sh")).collect();
+    assert!(!shells.is_empty(), "the companions are shells");
+    for pane in &shells {
+        assert_eq!(proc::blocked(pane.pid) & 1, 0, "SIGHUP: {} in {}", proc::command(pane.pid), pane.id);
+    }
+    let of_it: Vec<_> =
+        fleet.tmux.panes().into_iter().map(|pane| pane.process()).chain(hold(server.pid)).collect();
+    server.signal(rustix::process::Signal::KILL);
+    for process in of_it {
+        assert!(process.dies(DEADLINE), "{} goes with its server", proc::command(process.pid));
+    }
+}
+
+/// What holds the hidden session of that server.
+fn hold(server: u32) -> Option<proc::Process> {
+    proc::children(server).into_iter().find(|child| proc::command(child.pid).contains(" hold "))
 }

@@ -126,6 +126,13 @@ pub(crate) fn zombies(pid: u32) -> Vec<Process> {
     children(pid).into_iter().filter(|child| state(child.pid) == Some('Z')).collect()
 }
 
+/// The signals it does not take now, a bit each: SIGHUP is the lowest.
+pub(crate) fn blocked(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("SigBlk:"));
+    line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default()
+}
+
 /// The command line, words joined by a space; empty for a zombie or a kernel thread.
 pub(crate) fn command(pid: u32) -> String {
     let bytes = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
