@@ -117,7 +117,7 @@ fn what_cannot_be_edited_is_refused_and_untouched() {
     for home in homes(base.path()) {
         let broken: &[&str] = match home.provider {
             Provider::Hermes => {
-                &["a: [", "hooks:\n  pre_llm_call:\n    - command: x\n", "{a: 1}\n", "a: 1\n---\nb: 2\n"]
+                &["a: [", "hooks: {pre_llm_call: [{command: x}]}\n", "{a: 1}\n", "a: 1\n---\nb: 2\n"]
             }
             Provider::Copilot => &["{", "{\"hooks\":{\"x\":[{\"bash\":\"say\"}]}}"],
             _ => &[

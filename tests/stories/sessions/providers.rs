@@ -21,7 +21,11 @@ const USERS: [(&str, &str, &str); 3] = [
         ".codex/hooks.json",
         "{\"hooks\":{\"Stop\":[{\"hooks\":[{\"type\":\"command\",\"command\":\"say done\",\"timeout\":9}]}]}}",
     ),
-    ("hermes", ".hermes/config.yaml", "# mine\nmodel: x   # as I like it, say done\n"),
+    (
+        "hermes",
+        ".hermes/config.yaml",
+        "# mine\nmodel: x   # as I like it\nhooks:\n  post_llm_call:\n    - command: say done\n",
+    ),
 ];
 
 #[test]
