@@ -6,18 +6,13 @@
 //!                                 → server over: what stands in for it elsewhere closed → drop
 //! ```
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::told::{End, Outcome, Step};
+use super::course::{Course, SERVER, STORE};
+use super::told::{End, Outcome};
 use super::{Act, Acted, Applied, Coordinator, Deed, Heard, PaneAct, ServerSight, Task};
 use crate::record::{self, Desired, Location, Nonce, Ours, PaneId, Record, Refused, State, Verb};
 use crate::world::rows::{PaneRow, Snapshot};
-
-/// The pauses before a server that did not say is asked again.
-const SERVER: [Duration; 3] = [Duration::from_millis(500), Duration::from_secs(2), Duration::from_secs(5)];
-/// The pauses before a verb that a busy store did not take is tried again.
-const STORE: [Duration; 3] = [Duration::from_millis(200), Duration::from_secs(1), Duration::from_secs(4)];
 
 /// One drop. A live agent is frozen first, by [`super::Freeze`].
 #[derive(Debug)]
@@ -26,10 +21,7 @@ pub struct Drop {
     /// Where the record says that its stand-in is.
     at: Location,
     stage: Stage,
-    acts: VecDeque<Act>,
-    due: Option<Duration>,
-    tries: usize,
-    stop: bool,
+    course: Course,
     /// A pane with the stand-in's stamp in which something else lives: it is left alone.
     strange: Option<(PaneId, Option<i32>)>,
 }
@@ -77,32 +69,19 @@ impl Drop {
             task,
             at: Location::Gone,
             stage: Stage::Reading,
-            acts: VecDeque::from([Act::Read]),
-            due: None,
-            tries: 0,
-            stop: false,
+            course: Course::new(Act::Read),
             strange: None,
         }
     }
 
     fn go(&mut self, stage: Stage, act: Act) {
         self.stage = stage;
-        self.tries = 0;
-        self.due = None;
-        self.acts.push_back(act);
-    }
-
-    fn again(&mut self, now: Duration, pauses: &[Duration]) -> bool {
-        let Some(pause) = pauses.get(self.tries) else { return false };
-        self.tries += 1;
-        self.due = Some(now + *pause);
-        true
+        self.course.go(act);
     }
 
     fn finish(&mut self, outcome: Outcome) {
         self.stage = Stage::Over;
-        self.due = None;
-        self.acts.push_back(Act::Finish(outcome));
+        self.course.finish(outcome);
     }
 
     fn read(&mut self, record: Option<Box<Record>>) {
@@ -127,7 +106,7 @@ impl Drop {
 
     fn lease(&mut self) {
         let take = Verb::LeaseTake { owner: self.task.me.clone() };
-        self.acts.push_back(Act::Apply(Box::new(take)));
+        self.course.act(Act::Apply(Box::new(take)));
     }
 
     fn leased(&mut self, now: Duration, applied: Applied) {
@@ -145,7 +124,7 @@ impl Drop {
                 self.finish(Outcome::new(End::Refused, "refused", refused.to_string()));
             }
             Applied::Failed(why) => {
-                if self.again(now, &STORE) {
+                if self.course.again(now, &STORE) {
                     self.stage = Stage::Leasing;
                 } else {
                     self.finish(Outcome::new(End::Failed, "store_failed", why));
@@ -155,7 +134,7 @@ impl Drop {
     }
 
     fn looked(&mut self, now: Duration, nonce: Nonce, killed: bool, server: ServerSight) {
-        if self.stop {
+        if self.course.stop {
             return self.release(nonce, Outcome::new(End::Failed, "stopped", "it was told to stop"));
         }
         let snapshot = match server {
@@ -163,7 +142,7 @@ impl Drop {
             ServerSight::Over => return self.go(Stage::Clearing(nonce), Act::Clear),
             ServerSight::Unnamed => return self.forget(nonce),
             ServerSight::Unknown(why) => {
-                return if self.again(now, &SERVER) {
+                return if self.course.again(now, &SERVER) {
                     self.stage = Stage::Looking { nonce, killed };
                 } else {
                     self.release(nonce, Outcome::new(End::Failed, "server_unknown", why))
@@ -183,7 +162,7 @@ impl Drop {
         match snapshot.panes.iter().filter(left).find(its) {
             None => self.forget(nonce),
             Some(row) if killed => {
-                if self.again(now, &SERVER) {
+                if self.course.again(now, &SERVER) {
                     self.stage = Stage::Looking { nonce, killed };
                 } else {
                     let seen = format!("pane {} is still there", row.id);
@@ -211,13 +190,18 @@ impl Drop {
     }
 
     fn doom(&mut self, nonce: Nonce, closing: PaneAct) {
-        let at = self.at.clone();
-        let ours = Box::new(Ours { desired: Some(Desired::Stopped), ..Ours::default() });
-        let doom = Verb::Enrich { at, ours, lost: None, replace: true };
-        self.go(Stage::Dooming { nonce, closing }, Act::Apply(Box::new(doom)));
+        let said = self.said();
+        self.go(Stage::Dooming { nonce, closing }, said);
     }
 
-    fn doomed(&mut self, nonce: Nonce, closing: PaneAct, applied: Applied) {
+    /// Writes on the record that it is to be forgotten.
+    fn said(&self) -> Act {
+        let at = self.at.clone();
+        let ours = Box::new(Ours { desired: Some(Desired::Stopped), ..Ours::default() });
+        Act::Apply(Box::new(Verb::Enrich { at, ours, lost: None, replace: true }))
+    }
+
+    fn doomed(&mut self, now: Duration, nonce: Nonce, closing: PaneAct, applied: Applied) {
         match applied {
             Applied::Done(_) => {
                 let PaneAct { pane, pid, .. } = closing;
@@ -226,7 +210,13 @@ impl Drop {
             Applied::Refused(refused) => {
                 self.release(nonce, Outcome::new(End::Failed, "refused", refused.to_string()));
             }
-            Applied::Failed(why) => self.release(nonce, Outcome::new(End::Failed, "store_failed", why)),
+            Applied::Failed(why) => {
+                if self.course.again(now, &STORE) {
+                    self.stage = Stage::Dooming { nonce, closing };
+                } else {
+                    self.release(nonce, Outcome::new(End::Failed, "store_failed", why));
+                }
+            }
         }
     }
 
@@ -234,7 +224,7 @@ impl Drop {
         let (pane, _) = seat;
         match acted {
             Acted::Done => {
-                self.acts.push_back(Act::Tell(Step::new("closed", pane.to_string())));
+                self.course.tell("closed", pane.to_string());
                 self.go(Stage::Looking { nonce, killed: true }, Act::Look);
             }
             // it changed under our hands, or it is not the stand-in that lives there: look again, from the beginning
@@ -243,7 +233,7 @@ impl Drop {
                 self.go(Stage::Looking { nonce, killed: false }, Act::Look);
             }
             Acted::NotMet | Acted::Refused(_) | Acted::NoServer | Acted::Unknown(_) => {
-                if self.again(now, &SERVER) {
+                if self.course.again(now, &SERVER) {
                     self.stage = Stage::Looking { nonce, killed: false };
                 } else {
                     let outcome = Outcome::new(End::Failed, "pane_stays", format!("{acted:?}"));
@@ -257,7 +247,7 @@ impl Drop {
         match acted {
             Acted::Done | Acted::NoServer => self.forget(nonce),
             Acted::NotMet | Acted::Refused(_) | Acted::Unknown(_) => {
-                if self.again(now, &SERVER) {
+                if self.course.again(now, &SERVER) {
                     self.stage = Stage::Clearing(nonce);
                 } else {
                     self.release(nonce, Outcome::new(End::Failed, "server_unknown", format!("{acted:?}")));
@@ -284,7 +274,7 @@ impl Drop {
                 self.finish(Outcome::new(End::Failed, "refused", refused.to_string()));
             }
             Applied::Failed(why) => {
-                if self.again(now, &STORE) {
+                if self.course.again(now, &STORE) {
                     self.stage = Stage::Dropping(nonce);
                 } else {
                     self.finish(Outcome::new(End::Left, "store_failed", why));
@@ -294,7 +284,7 @@ impl Drop {
     }
 
     fn released(&mut self, now: Duration, nonce: Nonce, outcome: Outcome, applied: Applied) {
-        if matches!(applied, Applied::Failed(_)) && self.again(now, &STORE) {
+        if matches!(applied, Applied::Failed(_)) && self.course.again(now, &STORE) {
             self.stage = Stage::Releasing { nonce, outcome };
         } else {
             // what could not be given back is free once we are gone and the grace is over
@@ -303,22 +293,21 @@ impl Drop {
     }
 
     fn overdue(&mut self) {
-        self.due = None;
         match &self.stage {
-            Stage::Looking { .. } => self.acts.push_back(Act::Look),
-            Stage::Clearing(_) => self.acts.push_back(Act::Clear),
+            Stage::Looking { .. } => self.course.act(Act::Look),
+            Stage::Clearing(_) => self.course.act(Act::Clear),
             Stage::Dropping(nonce) => {
-                self.acts.push_back(Act::Apply(Box::new(Verb::Drop { nonce: Some(*nonce) })));
+                self.course.act(Act::Apply(Box::new(Verb::Drop { nonce: Some(*nonce) })));
             }
             Stage::Releasing { nonce, .. } => {
-                self.acts.push_back(Act::Apply(Box::new(Verb::LeaseRelease { nonce: *nonce })));
+                self.course.act(Act::Apply(Box::new(Verb::LeaseRelease { nonce: *nonce })));
             }
             Stage::Leasing => self.lease(),
-            Stage::Reading
-            | Stage::Claimed(_)
-            | Stage::Dooming { .. }
-            | Stage::Closing { .. }
-            | Stage::Over => {}
+            Stage::Dooming { .. } => {
+                let said = self.said();
+                self.course.act(said);
+            }
+            Stage::Reading | Stage::Claimed(_) | Stage::Closing { .. } | Stage::Over => {}
         }
     }
 }
@@ -327,11 +316,11 @@ impl Coordinator for Drop {
     fn handle(&mut self, now: Duration, heard: Heard) {
         match heard {
             Heard::Stop => {
-                self.stop = true;
+                self.course.stop = true;
                 return;
             }
             Heard::Time => {
-                if self.due.is_some_and(|due| due <= now) {
+                if self.course.is_due(now) {
                     self.overdue();
                 }
                 return;
@@ -378,7 +367,7 @@ impl Coordinator for Drop {
                 self.looked(now, nonce, killed, server)
             }
             (Stage::Dooming { nonce, closing }, Heard::Applied(applied)) => {
-                self.doomed(nonce, closing, applied)
+                self.doomed(now, nonce, closing, applied)
             }
             (Stage::Closing { nonce, pane, pid }, Heard::Acted(acted)) => {
                 self.closed(now, nonce, (pane, pid), acted);
@@ -394,11 +383,11 @@ impl Coordinator for Drop {
     }
 
     fn next_act(&mut self) -> Option<Act> {
-        self.acts.pop_front()
+        self.course.next()
     }
 
     fn deadline(&self) -> Option<Duration> {
-        self.due
+        self.course.due
     }
 }
 
@@ -429,7 +418,7 @@ mod tests {
         let nonce = Nonce::from_bits(0xaaaa);
         let mut drop = Drop::new(Task { record: record.id, me: ProcessId::new(5, "50") });
         drop.stage = Stage::Looking { nonce, killed: false };
-        drop.acts.clear();
+        while drop.next_act().is_some() {}
         drop.handle(Duration::ZERO, Heard::Server(ServerSight::Over));
         assert_eq!(drop.next_act(), Some(Act::Clear));
         drop.handle(Duration::ZERO, Heard::Acted(Acted::Unknown("no answer".into())));
@@ -439,5 +428,27 @@ mod tests {
         assert_eq!(drop.next_act(), Some(Act::Clear));
         drop.handle(due, Heard::Acted(Acted::Done));
         assert!(matches!(drop.next_act(), Some(Act::Apply(verb)) if matches!(*verb, Verb::Drop { .. })));
+    }
+
+    #[test]
+    fn a_store_that_is_busy_as_the_end_is_said_is_asked_again_before_the_pane_is_closed() {
+        let record = sample(StateName::Frozen);
+        let nonce = Nonce::from_bits(0xaaaa);
+        let mut drop = Drop::new(Task { record: record.id, me: ProcessId::new(5, "50") });
+        while drop.next_act().is_some() {}
+        drop.doom(nonce, PaneAct { pane: PaneId(1), pid: Some(41), deed: Deed::KillStandin });
+        for pause in STORE {
+            let said = drop.next_act();
+            assert!(
+                matches!(&said, Some(Act::Apply(verb)) if matches!(**verb, Verb::Enrich { .. })),
+                "{said:?}"
+            );
+            drop.handle(Duration::ZERO, Heard::Applied(Applied::Failed("the store is busy".into())));
+            assert_eq!((drop.next_act(), drop.deadline()), (None, Some(pause)));
+            drop.handle(pause, Heard::Time);
+        }
+        assert!(matches!(drop.next_act(), Some(Act::Apply(_))));
+        drop.handle(Duration::ZERO, Heard::Applied(Applied::Done(record::Outcome::Enriched)));
+        assert!(matches!(drop.next_act(), Some(Act::Pane(_))));
     }
 }

@@ -15,6 +15,7 @@ use std::time::Duration;
 use crate::record::{self, Capture, ProcessId, Record, RecordId, Refused, RestoreMode, Verb};
 use crate::world::rows::Snapshot;
 
+mod course;
 mod drop;
 mod family;
 mod fleet;

@@ -11,7 +11,7 @@ use crate::world::rows::PaneRow;
 
 impl Freeze {
     pub(super) fn dead(&mut self, held: Held, kin: Vec<ProcessId>) {
-        self.tell("ended", format!("process {}", held.target.agent.pid));
+        self.course.tell("ended", format!("process {}", held.target.agent.pid));
         self.go(Stage::Recounting { held, kin }, Act::Family);
     }
 
@@ -33,31 +33,31 @@ impl Freeze {
                     .collect();
                 for id in new {
                     if !kin.contains(&id) {
-                        self.act(Act::Watch(id.clone()));
+                        self.course.act(Act::Watch(id.clone()));
                         kin.push(id);
                     }
                 }
             }
-            Err(why) => self.warnings.push(format!("what it left behind cannot be listed: {why}")),
+            Err(why) => self.course.warn(format!("what it left behind cannot be listed: {why}")),
         }
         if kin.is_empty() {
             return self.stand_in(held);
         }
         let to = kin.clone();
         self.go(Stage::Clearing { held, kin, killed: false }, Act::Signal { to, signal: Sign::Term });
-        self.due = Some(now + KIN_GRACE);
+        self.course.due = Some(now + KIN_GRACE);
     }
 
     pub(super) fn uncleared(&mut self, now: Duration, held: Held, kin: Vec<ProcessId>, killed: bool) {
         if killed {
             for one in &kin {
-                self.warnings.push(format!("process {} of it lives on", one.pid));
+                self.course.warn(format!("process {} of it lives on", one.pid));
             }
             return self.stand_in(held);
         }
         let to = kin.clone();
         self.go(Stage::Clearing { held, kin, killed: true }, Act::Signal { to, signal: Sign::Kill });
-        self.due = Some(now + KILL_GRACE);
+        self.course.due = Some(now + KILL_GRACE);
     }
 
     pub(super) fn stand_in(&mut self, held: Held) {
@@ -69,13 +69,13 @@ impl Freeze {
     pub(super) fn stood(&mut self, now: Duration, held: Held, acted: Acted) {
         match acted {
             Acted::Done => {
-                self.tell("stand_in", held.target.pane.to_string());
+                self.course.tell("stand_in", held.target.pane.to_string());
                 self.go(Stage::Appearing(held), Act::Look);
             }
             // gone or given to something else; the look says which
             Acted::NotMet | Acted::Refused(_) | Acted::NoServer => self.go(Stage::Appearing(held), Act::Look),
             Acted::Unknown(why) => {
-                if self.again(now, &SERVER) {
+                if self.course.again(now, &SERVER) {
                     self.stage = Stage::Standing(held);
                 } else {
                     self.leave(why);
@@ -89,7 +89,7 @@ impl Freeze {
             ServerSight::Listed(snapshot) => snapshot.panes,
             ServerSight::Over | ServerSight::Unnamed => return self.commit(held, Location::Gone),
             ServerSight::Unknown(why) => {
-                return if self.again(now, &SERVER) {
+                return if self.course.again(now, &SERVER) {
                     self.stage = Stage::Appearing(held);
                 } else {
                     self.leave(why)
@@ -104,7 +104,7 @@ impl Freeze {
             return match rows.iter().find(|row| row.id.0 == held.target.pane.0) {
                 None => self.commit(held, Location::Gone),
                 Some(_) => {
-                    self.warnings.push(format!("pane {} was given to something else", held.target.pane));
+                    self.course.warn(format!("pane {} was given to something else", held.target.pane));
                     self.commit(held, Location::Gone)
                 }
             };
@@ -119,13 +119,13 @@ impl Freeze {
         if absent && self.stands >= STANDS {
             return self.leave("its stand-in does not stay".to_owned());
         }
-        if self.again(now, &READY) {
+        if self.course.again(now, &READY) {
             self.stage = if absent { Stage::Standing(held) } else { Stage::Appearing(held) };
             return;
         }
         match viewer(row).filter(|_| !absent) {
             Some(at) => {
-                self.warnings.push("its stand-in runs but has not drawn yet".to_owned());
+                self.course.warn("its stand-in runs but has not drawn yet".to_owned());
                 self.commit(held, at);
             }
             None => self.leave("its stand-in does not come up".to_owned()),
@@ -146,7 +146,7 @@ impl Freeze {
             }
             Applied::Refused(refused) => self.leave(refused.to_string()),
             Applied::Failed(why) => {
-                if self.again(now, &STORE) {
+                if self.course.again(now, &STORE) {
                     self.stage = Stage::Committing { held, at };
                 } else {
                     self.leave(why);

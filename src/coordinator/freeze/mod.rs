@@ -9,12 +9,12 @@
 
 mod forward;
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
+use super::course::{Course, SERVER, STORE};
 use super::family::Family;
 use super::sight::{Mood, Policy, Sight, judge};
-use super::told::{End, Outcome, Step};
+use super::told::{End, Outcome};
 use super::{
     Act, Acted, Applied, Captured, Conversation, Coordinator, Deed, Heard, PaneAct, ServerSight, Sign, Task,
     Watching,
@@ -50,10 +50,6 @@ const READY: [Duration; 9] = [
 ];
 /// How often a stand-in that is not there is started again.
 const STANDS: usize = 6;
-/// The pauses before a server that did not say is asked again.
-const SERVER: [Duration; 3] = [Duration::from_millis(500), Duration::from_secs(2), Duration::from_secs(5)];
-/// The pauses before a verb that a busy store did not take is tried again.
-const STORE: [Duration; 3] = [Duration::from_millis(200), Duration::from_secs(1), Duration::from_secs(4)];
 
 /// What a freeze is asked to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,17 +67,12 @@ pub struct Order {
 pub struct Freeze {
     order: Order,
     stage: Stage,
-    acts: VecDeque<Act>,
-    due: Option<Duration>,
-    tries: usize,
+    course: Course,
     /// How often the stand-in was started again.
     stands: usize,
-    warnings: Vec<String>,
     sight: Sight,
     /// The provider's file of the conversation.
     transcript: String,
-    /// Asked to stop while nothing irreversible had happened.
-    stop: bool,
 }
 
 /// Everything about the agent that is to be ended.
@@ -160,14 +151,10 @@ impl Freeze {
         Self {
             order,
             stage: Stage::Reading,
-            acts: VecDeque::from([Act::Read]),
-            due: None,
-            tries: 0,
+            course: Course::new(Act::Read),
             stands: 0,
-            warnings: Vec::new(),
             sight: Sight::unknown(),
             transcript: String::new(),
-            stop: false,
         }
     }
 
@@ -175,36 +162,15 @@ impl Freeze {
         self.order.policy == Policy::Force
     }
 
-    fn act(&mut self, act: Act) {
-        self.acts.push_back(act);
-    }
-
-    fn tell(&mut self, step: &str, detail: impl Into<String>) {
-        self.act(Act::Tell(Step::new(step, detail)));
-    }
-
     /// Goes on to a stage whose first act is this one.
     fn go(&mut self, stage: Stage, act: Act) {
         self.stage = stage;
-        self.tries = 0;
-        self.due = None;
-        self.act(act);
-    }
-
-    /// Waits for the next pause of `pauses`; whether there was one left.
-    fn again(&mut self, now: Duration, pauses: &[Duration]) -> bool {
-        let Some(pause) = pauses.get(self.tries) else { return false };
-        self.tries += 1;
-        self.due = Some(now + *pause);
-        true
+        self.course.go(act);
     }
 
     fn finish(&mut self, outcome: Outcome) {
         self.stage = Stage::Over;
-        self.due = None;
-        let mut warnings = std::mem::take(&mut self.warnings);
-        warnings.extend(outcome.warnings.iter().cloned());
-        self.act(Act::Finish(outcome.warn(warnings)));
+        self.course.finish(outcome);
     }
 
     fn refuse(&mut self, word: &str, detail: impl Into<String>) {
@@ -313,10 +279,10 @@ impl Freeze {
             Conversation::Unknown(why) => ("transcript_unknown", why),
         };
         let late = word == "transcript_missing" && !self.order.dry_run && !self.forced();
-        if late && self.again(now, &FLUSH) {
+        if late && self.course.again(now, &FLUSH) {
             self.stage = Stage::Locating(target);
         } else if self.forced() {
-            self.warnings.push(format!("its conversation may not come back: {why}"));
+            self.course.warn(format!("its conversation may not come back: {why}"));
             self.capture(target);
         } else {
             let hint = "--force ends it all the same";
@@ -354,11 +320,11 @@ impl Freeze {
             Ok(captured) => captured,
             Err(why) => return self.finish(Outcome::new(End::Failed, "capture_failed", why)),
         };
-        if self.stop {
+        if self.course.stop {
             return self.finish(stopped());
         }
         let kept = if captured.kept_earlier { " (an earlier, better one is kept)" } else { "" };
-        self.tell("captured", format!("{} lines{kept}", captured.capture.lines));
+        self.course.tell("captured", format!("{} lines{kept}", captured.capture.lines));
         let begin = Verb::FreezeBegin {
             owner: self.order.task.me.clone(),
             capture: captured.capture,
@@ -377,7 +343,7 @@ impl Freeze {
             }
             Applied::Refused(refused) => self.finish(refusal(&refused)),
             Applied::Failed(why) => {
-                if self.again(now, &STORE) {
+                if self.course.again(now, &STORE) {
                     self.stage = Stage::Capturing(target);
                 } else {
                     self.finish(Outcome::new(End::Failed, "store_failed", why));
@@ -413,12 +379,12 @@ impl Freeze {
     }
 
     fn stamped(&mut self, held: Held, acted: Acted) {
-        if self.stop {
+        if self.course.stop {
             return self.take_back(held, stopped());
         }
         match acted {
             Acted::Done => {
-                self.tell("stamped", held.target.pane.to_string());
+                self.course.tell("stamped", held.target.pane.to_string());
                 if self.forced() {
                     self.go(Stage::Counting(held), Act::Family);
                 } else {
@@ -476,7 +442,7 @@ impl Freeze {
             Ok(family) => family,
             Err(why) => return self.take_back(held, failed("processes_unknown", why)),
         };
-        if self.stop {
+        if self.course.stop {
             return self.take_back(held, stopped());
         }
         let agent = held.target.agent.clone();
@@ -487,13 +453,13 @@ impl Freeze {
             // it died meanwhile, or its row was not read: its own handle says which
             first.push(agent.clone());
         }
-        self.tell("ending", format!("process {} and {} below it", agent.pid, kin.len()));
-        self.act(Act::Watch(agent));
+        self.course.tell("ending", format!("process {} and {} below it", agent.pid, kin.len()));
+        self.course.act(Act::Watch(agent));
         for one in &kin {
-            self.act(Act::Watch(one.clone()));
+            self.course.act(Act::Watch(one.clone()));
         }
         self.go(Stage::Ending { held, kin, killed: false }, Act::Signal { to: first, signal: Sign::Term });
-        self.due = Some(now + TERM_GRACE);
+        self.course.due = Some(now + TERM_GRACE);
     }
 
     fn unended(&mut self, now: Duration, held: Held, kin: Vec<ProcessId>, killed: bool) {
@@ -502,12 +468,12 @@ impl Freeze {
             return self.take_back(held, failed("cannot_end", seen));
         }
         let agent = held.target.agent.clone();
-        self.tell("killing", format!("process {} did not end on SIGTERM", agent.pid));
+        self.course.tell("killing", format!("process {} did not end on SIGTERM", agent.pid));
         self.go(
             Stage::Ending { held, kin, killed: true },
             Act::Signal { to: vec![agent], signal: Sign::Kill },
         );
-        self.due = Some(now + KILL_GRACE);
+        self.course.due = Some(now + KILL_GRACE);
     }
 
     /// Leaves the agent running: the stamp comes off, then the record is live again.
@@ -535,7 +501,7 @@ impl Freeze {
                 self.finish(Outcome::new(End::Left, &outcome.word, seen));
             }
             Applied::Failed(why) => {
-                if self.again(now, &STORE) {
+                if self.course.again(now, &STORE) {
                     self.stage = Stage::Aborting { held, outcome };
                 } else {
                     let seen = format!("{}; its record could not be put back: {why}", outcome.detail);
@@ -574,16 +540,15 @@ impl Freeze {
 
     /// The deadline has come: what was waited for is tried again or given up.
     fn overdue(&mut self, now: Duration) {
-        self.due = None;
         match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Locating(target) => {
                 self.stage = Stage::Locating(target);
-                self.act(Act::Locate);
+                self.course.act(Act::Locate);
             }
             // a busy store: the capture is taken anew with the next try
             Stage::Capturing(target) => {
                 self.stage = Stage::Capturing(target);
-                self.act(Act::Capture);
+                self.course.act(Act::Capture);
             }
             Stage::Ending { held, kin, killed } => self.unended(now, held, kin, killed),
             Stage::Clearing { held, kin, killed } => self.uncleared(now, held, kin, killed),
@@ -592,18 +557,19 @@ impl Freeze {
                 let pid = Some(held.target.process.pid);
                 let act = PaneAct { pane: held.target.pane, pid, deed: Deed::RespawnStandin };
                 self.stage = Stage::Standing(held);
-                self.act(Act::Pane(act));
+                self.course.act(Act::Pane(act));
             }
             Stage::Appearing(held) => {
                 self.stage = Stage::Appearing(held);
-                self.act(Act::Look);
+                self.course.act(Act::Look);
             }
             Stage::Committing { held, at } => {
-                self.act(Act::Apply(Box::new(Verb::FreezeCommit { nonce: held.nonce, at: at.clone() })));
+                self.course
+                    .act(Act::Apply(Box::new(Verb::FreezeCommit { nonce: held.nonce, at: at.clone() })));
                 self.stage = Stage::Committing { held, at };
             }
             Stage::Aborting { held, outcome } => {
-                self.act(Act::Apply(Box::new(Verb::FreezeAbort { nonce: held.nonce })));
+                self.course.act(Act::Apply(Box::new(Verb::FreezeAbort { nonce: held.nonce })));
                 self.stage = Stage::Aborting { held, outcome };
             }
             other => self.stage = other,
@@ -613,8 +579,8 @@ impl Freeze {
     /// Asked to stop: at once before anything is written, by taking it back while the agent was not told to end; after
     /// that it goes on to its end, which is near.
     fn stopped(&mut self) {
-        self.stop = true;
-        if matches!(self.stage, Stage::Locating(_)) && self.due.is_some() {
+        self.course.stop = true;
+        if matches!(self.stage, Stage::Locating(_)) && self.course.due.is_some() {
             self.finish(stopped());
         }
     }
@@ -626,7 +592,7 @@ impl Coordinator for Freeze {
             Heard::Stop => return self.stopped(),
             Heard::Died(process) => return self.died(&process),
             Heard::Time => {
-                if self.due.is_some_and(|due| due <= now) {
+                if self.course.is_due(now) {
                     self.overdue(now);
                 }
                 return;
@@ -636,14 +602,14 @@ impl Coordinator for Freeze {
                     Watching::Alive => {}
                     Watching::Gone => self.died(&process),
                     Watching::Blind(why) => {
-                        self.warnings.push(format!("process {} cannot be watched: {why}", process.pid));
+                        self.course.warn(format!("process {} cannot be watched: {why}", process.pid));
                     }
                 }
                 return;
             }
             Heard::Signalled(failed) => {
                 for (process, why) in failed {
-                    self.warnings.push(format!("process {} cannot be signalled: {why}", process.pid));
+                    self.course.warn(format!("process {} cannot be signalled: {why}", process.pid));
                 }
                 return;
             }
@@ -705,11 +671,11 @@ impl Coordinator for Freeze {
     }
 
     fn next_act(&mut self) -> Option<Act> {
-        self.acts.pop_front()
+        self.course.next()
     }
 
     fn deadline(&self) -> Option<Duration> {
-        self.due
+        self.course.due
     }
 }
 

@@ -7,13 +7,13 @@
 
 mod stage;
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
+use super::course::{Course, SERVER, STORE};
 use super::launch::{Launch, Launched, RestoreOrder, Started};
 use super::preflight::{self, Ready, Survivor, Verdict};
 use super::proof::{Evidence, Finding, Named, Proof};
-use super::told::{End, Outcome, Step};
+use super::told::{End, Outcome};
 use super::{Act, Acted, Applied, Coordinator, Deed, Heard, PaneAct, ServerSight, Watching};
 use crate::record::{
     self, Ack, Follow, Host, Location, Nonce, Ours, PaneId, ProcessId, Record, Refused, RestoreMode, State,
@@ -21,8 +21,7 @@ use crate::record::{
 };
 pub use stage::Birth;
 use stage::{
-    Back, Held, LOOKS, Running, SERVER, STANDING, STORE, Seat, Stage, failed, holds, mismatch, stand_in,
-    stopped, verified,
+    Back, Held, LOOKS, Running, STANDING, Seat, Stage, failed, holds, mismatch, stand_in, stopped, verified,
 };
 
 /// One restore.
@@ -30,13 +29,9 @@ use stage::{
 pub struct Restore {
     order: RestoreOrder,
     stage: Stage,
-    acts: VecDeque<Act>,
-    due: Option<Duration>,
-    tries: usize,
+    course: Course,
     /// Launches that tmux refused.
     refused: usize,
-    warnings: Vec<String>,
-    stop: bool,
     /// When the agent is new: what makes it live. A refused launch of it is final.
     fresh: Option<Birth>,
 }
@@ -45,17 +40,7 @@ impl Restore {
     /// A restore that has done nothing yet.
     #[must_use]
     pub fn new(order: RestoreOrder) -> Self {
-        Self {
-            order,
-            stage: Stage::Reading,
-            acts: VecDeque::from([Act::Read]),
-            due: None,
-            tries: 0,
-            refused: 0,
-            warnings: Vec::new(),
-            stop: false,
-            fresh: None,
-        }
+        Self { order, stage: Stage::Reading, course: Course::new(Act::Read), refused: 0, fresh: None }
     }
 
     /// The start of a new agent: its record was made under this lease, and nothing runs yet.
@@ -71,44 +56,24 @@ impl Restore {
         let launch = Launch { nonce, argv, below_shell: false, session: order.session.clone() };
         Self {
             stage: Stage::Launching { held: Held { record, nonce }, asked },
-            acts: VecDeque::from([Act::Launch(Box::new(launch))]),
+            course: Course::new(Act::Launch(Box::new(launch))),
             fresh: Some(birth),
             ..Self::new(order)
         }
     }
 
-    fn act(&mut self, act: Act) {
-        self.acts.push_back(act);
-    }
-
-    fn tell(&mut self, step: &str, detail: impl Into<String>) {
-        self.act(Act::Tell(Step::new(step, detail)));
-    }
-
     fn go(&mut self, stage: Stage, act: Act) {
         self.stage = stage;
-        self.tries = 0;
-        self.due = None;
-        self.act(act);
+        self.course.go(act);
     }
 
     fn apply(&mut self, stage: Stage, verb: Verb) {
         self.go(stage, Act::Apply(Box::new(verb)));
     }
 
-    fn again(&mut self, now: Duration, pauses: &[Duration]) -> bool {
-        let Some(pause) = pauses.get(self.tries) else { return false };
-        self.tries += 1;
-        self.due = Some(now + *pause);
-        true
-    }
-
     fn finish(&mut self, outcome: Outcome) {
         self.stage = Stage::Over;
-        self.due = None;
-        let mut warnings = std::mem::take(&mut self.warnings);
-        warnings.extend(outcome.warnings.iter().cloned());
-        self.act(Act::Finish(outcome.warn(warnings)));
+        self.course.finish(outcome);
     }
 
     // -- before anything is written
@@ -134,7 +99,7 @@ impl Restore {
             let line = ready.argv.as_ref().map(|argv| argv.join(" ")).unwrap_or_default();
             return self.finish(Outcome::new(End::Planned, "would_restore", line));
         }
-        if self.stop {
+        if self.course.stop {
             return self.finish(stopped());
         }
         self.begin(record, 0);
@@ -143,13 +108,13 @@ impl Restore {
     fn begin(&mut self, record: Box<Record>, tries: usize) {
         let begin = Verb::RestoreBegin { owner: self.order.task.me.clone(), mode: self.order.mode };
         self.apply(Stage::Beginning { record, tries }, begin);
-        self.tries = tries;
+        self.course.tries = tries;
     }
 
     fn begun(&mut self, now: Duration, record: Box<Record>, applied: Applied) {
         match applied {
             Applied::Done(record::Outcome::Restoring(nonce)) => {
-                self.tell("begun", "");
+                self.course.tell("begun", "");
                 self.go(Stage::Claimed(Held { record, nonce }), Act::Read);
             }
             Applied::Done(other) => {
@@ -162,8 +127,8 @@ impl Restore {
                 self.finish(Outcome::new(End::Refused, "refused", refused.to_string()));
             }
             Applied::Failed(why) => {
-                if self.again(now, &STORE) {
-                    self.stage = Stage::Beginning { record, tries: self.tries };
+                if self.course.again(now, &STORE) {
+                    self.stage = Stage::Beginning { record, tries: self.course.tries };
                 } else {
                     self.finish(Outcome::new(End::Failed, "store_failed", why));
                 }
@@ -187,7 +152,7 @@ impl Restore {
 
     fn checked_again(&mut self, now: Duration, held: Held, ready: Box<Ready>) {
         let back = Back::Stays(held.record.location.clone());
-        if self.stop {
+        if self.course.stop {
             return self.undo(held, back, stopped());
         }
         match preflight::judge(&held.record, self.order.mode, &ready) {
@@ -203,7 +168,7 @@ impl Restore {
     /// An agent of an earlier attempt, found by its pane: taken as launched.
     fn adopt(&mut self, now: Duration, held: Held, survivor: Survivor, asked: Option<String>) {
         let Some((pane, server, process)) = survivor.pane else { return };
-        self.tell("found", format!("pane {pane}: an earlier attempt runs this conversation"));
+        self.course.tell("found", format!("pane {pane}: an earlier attempt runs this conversation"));
         self.launched(now, held, asked, Box::new(Started { pane, process, server, around: None }));
     }
 
@@ -212,7 +177,7 @@ impl Restore {
         let Some(folder) = ready.filed.clone().filter(|_| self.order.mode == RestoreMode::Resume) else {
             return self.launch(held, &ready);
         };
-        self.tell("filed", folder.clone());
+        self.course.tell("filed", folder.clone());
         let ours = Box::new(Ours { cwd: Some(folder), ..Ours::default() });
         let enrich = Verb::Enrich { at: held.record.location.clone(), ours, lost: None, replace: true };
         self.apply(Stage::Filing { held, ready }, enrich);
@@ -220,7 +185,7 @@ impl Restore {
 
     fn filed(&mut self, held: Held, ready: &Ready, applied: &Applied) {
         match applied {
-            Applied::Done(_) if self.stop => {
+            Applied::Done(_) if self.course.stop => {
                 let back = Back::Stays(held.record.location.clone());
                 self.undo(held, back, stopped());
             }
@@ -248,9 +213,12 @@ impl Restore {
             Launched::Started(started) => self.launched(now, held, asked, started),
             // there may be no terminal or process to be had just now
             Launched::Not { word, .. }
-                if word == "refused" && self.fresh.is_none() && !self.stop && self.refused < SERVER.len() =>
+                if word == "refused"
+                    && self.fresh.is_none()
+                    && !self.course.stop
+                    && self.refused < SERVER.len() =>
             {
-                self.due = Some(now + SERVER[self.refused]);
+                self.course.due = Some(now + SERVER[self.refused]);
                 self.refused += 1;
                 self.stage = Stage::Refused(held);
             }
@@ -278,7 +246,7 @@ impl Restore {
                 // a new server may have been started; whoever lists it finds the mark
                 return self.finish(left(why));
             }
-            ServerSight::Unknown(_) if self.again(now, &SERVER) => {
+            ServerSight::Unknown(_) if self.course.again(now, &SERVER) => {
                 self.stage = Stage::Doubting { held, asked, why };
                 return;
             }
@@ -297,7 +265,9 @@ impl Restore {
                 self.launched(now, held, asked, Box::new(started));
             }
             // what was split off marks itself once it runs
-            (None, ..) if self.again(now, &SERVER) => self.stage = Stage::Doubting { held, asked, why },
+            (None, ..) if self.course.again(now, &SERVER) => {
+                self.stage = Stage::Doubting { held, asked, why }
+            }
             (None, ..) => {
                 let back = Back::Stays(held.record.location.clone());
                 self.undo(held, back, failed("not_launched", why));
@@ -309,7 +279,7 @@ impl Restore {
     // -- started
 
     fn launched(&mut self, now: Duration, held: Held, asked: Option<String>, started: Box<Started>) {
-        self.tell("launched", format!("pane {}, process {}", started.pane, started.process.pid));
+        self.course.tell("launched", format!("pane {}, process {}", started.pane, started.process.pid));
         let running = Running {
             held,
             started,
@@ -346,10 +316,10 @@ impl Restore {
                         window_index: Some(around.index),
                         ..Follow::new(running.started.pane, running.started.server.clone())
                     };
-                    self.act(Act::Apply(Box::new(Verb::Follow(Box::new(follow)))));
+                    self.course.act(Act::Apply(Box::new(Verb::Follow(Box::new(follow)))));
                 }
-                self.act(Act::Watch(running.started.process.clone()));
-                self.act(Act::Attend);
+                self.course.act(Act::Watch(running.started.process.clone()));
+                self.course.act(Act::Attend);
                 self.go(Stage::Following(running), Act::Follow);
             }
             // its hook was faster: the record says so
@@ -358,8 +328,8 @@ impl Restore {
                 self.go(Stage::Rereading { running, outcome: Box::new(outcome) }, Act::Read);
             }
             Applied::Failed(why) => {
-                let tries = self.tries;
-                if self.again(now, &STORE) {
+                let tries = self.course.tries;
+                if self.course.again(now, &STORE) {
                     self.stage = Stage::Recording { running };
                 } else {
                     // it runs and carries its mark: reconcile finds it
@@ -401,7 +371,7 @@ impl Restore {
         }
         if running.looks == 0 && !running.looking {
             running.looking = true;
-            self.act(Act::Prove);
+            self.course.act(Act::Prove);
         }
         self.wait(now, running);
     }
@@ -414,14 +384,14 @@ impl Restore {
             .chain([self.order.grace])
             .map(|span| running.since + span)
             .find(|at| *at > now);
-        self.due = Some(next.unwrap_or(now + Duration::from_secs(1)));
+        self.course.due = Some(next.unwrap_or(now + Duration::from_secs(1)));
         self.stage = Stage::Proving(running);
     }
 
     fn look(&mut self, now: Duration, mut running: Running) {
         if !running.looking {
             running.looking = true;
-            self.act(Act::Prove);
+            self.course.act(Act::Prove);
         }
         self.wait(now, running);
     }
@@ -443,7 +413,7 @@ impl Restore {
             (None, Some(agent)) => {
                 running.agent = Some(agent.clone());
                 if *agent != running.started.process {
-                    self.act(Act::Watch(agent.clone()));
+                    self.course.act(Act::Watch(agent.clone()));
                 }
             }
             (Some(_), None) if running.below_shell() => {
@@ -454,15 +424,15 @@ impl Restore {
         if proof.dialog != running.dialog {
             running.dialog.clone_from(&proof.dialog);
             if let Some(dialog) = &running.dialog {
-                self.tell("blocked", dialog.clone());
+                self.course.tell("blocked", dialog.clone());
             }
         }
         let lived = now.saturating_sub(running.since);
         if !running.told_standing && (proof.up || lived >= STANDING) {
             running.told_standing = true;
-            self.tell("standing", "");
+            self.course.tell("standing", "");
         }
-        if self.stop || lived >= self.order.grace || (self.fresh.is_some() && running.told_standing) {
+        if self.course.stop || lived >= self.order.grace || (self.fresh.is_some() && running.told_standing) {
             return self.confirm(running, None);
         }
         self.wait(now, running);
@@ -509,7 +479,7 @@ impl Restore {
                 self.go(Stage::Rereading { running, outcome: Box::new(outcome) }, Act::Read);
             }
             Applied::Failed(why) => {
-                if self.again(now, &STORE) {
+                if self.course.again(now, &STORE) {
                     self.stage = Stage::Confirming { running, named };
                 } else {
                     self.finish(Outcome::new(End::Left, "store_failed", why));
@@ -548,7 +518,7 @@ impl Restore {
         match acted {
             Acted::Done | Acted::NotMet | Acted::NoServer => {}
             Acted::Refused(why) | Acted::Unknown(why) => {
-                self.warnings.push(format!("its pane's marks could not be put right: {why}"));
+                self.course.warn(format!("its pane's marks could not be put right: {why}"));
             }
         }
         let Some(pane) = before else { return self.finish(*outcome) };
@@ -596,7 +566,7 @@ impl Restore {
                 self.finish(Outcome { end: End::Left, detail: seen, ..*outcome });
             }
             (Applied::Failed(why), back) => {
-                if self.again(now, &STORE) {
+                if self.course.again(now, &STORE) {
                     self.stage = Stage::Undoing { held, back, outcome, error };
                 } else {
                     let seen = format!("{}; the record could not be put back: {why}", outcome.detail);
@@ -614,7 +584,7 @@ impl Restore {
                 self.go(Stage::Finding { held, put, outcome }, Act::Look);
             }
             Acted::NoServer => self.close(held, Location::Gone, outcome),
-            Acted::Unknown(_) if self.again(now, &SERVER) => {
+            Acted::Unknown(_) if self.course.again(now, &SERVER) => {
                 self.stage = Stage::Standing { held, seat, outcome };
             }
             Acted::Unknown(why) => {
@@ -635,7 +605,7 @@ impl Restore {
         let at = match server {
             ServerSight::Listed(snapshot) => stand_in(&snapshot.panes, held.record.id, put),
             ServerSight::Over | ServerSight::Unnamed => Location::Gone,
-            ServerSight::Unknown(_) if self.again(now, &SERVER) => {
+            ServerSight::Unknown(_) if self.course.again(now, &SERVER) => {
                 self.stage = Stage::Finding { held, put, outcome };
                 return;
             }
@@ -655,7 +625,7 @@ impl Restore {
     fn closed(&mut self, now: Duration, held: Held, at: Location, outcome: Box<Outcome>, applied: Applied) {
         match applied {
             Applied::Done(_) => self.finish(*outcome),
-            Applied::Failed(_) if self.again(now, &STORE) => {
+            Applied::Failed(_) if self.course.again(now, &STORE) => {
                 self.stage = Stage::Closing { held, at, outcome }
             }
             Applied::Refused(_) | Applied::Failed(_) => self.finish(Outcome { end: End::Left, ..*outcome }),
@@ -669,14 +639,14 @@ impl Restore {
             Stage::Refused(held) => self.go(Stage::Again(held), Act::Ready { mode: self.order.mode }),
             Stage::Beginning { record, tries } => self.begin(record, tries),
             Stage::Recording { running } => {
-                let tries = self.tries;
+                let tries = self.course.tries;
                 self.record(running);
-                self.tries = tries;
+                self.course.tries = tries;
             }
             Stage::Confirming { running, named } => {
-                let tries = self.tries;
+                let tries = self.course.tries;
                 self.confirm(running, named);
-                self.tries = tries;
+                self.course.tries = tries;
             }
             Stage::Doubting { held, asked, why } => {
                 self.repeat(Stage::Doubting { held, asked, why }, Act::Look)
@@ -699,11 +669,11 @@ impl Restore {
 
     fn repeat(&mut self, stage: Stage, act: Act) {
         self.stage = stage;
-        self.act(act);
+        self.course.act(act);
     }
 
     fn stop(&mut self, now: Duration, stage: Stage) {
-        self.stop = true;
+        self.course.stop = true;
         match stage {
             // it runs: what is known of it is written, and others need not wait
             Stage::Proving(running) => self.look(now, running),
@@ -717,7 +687,7 @@ impl Coordinator for Restore {
         let stage = std::mem::replace(&mut self.stage, Stage::Over);
         match (stage, heard) {
             (stage, Heard::Time) => {
-                if self.due.take_if(|due| *due <= now).is_some() {
+                if self.course.is_due(now) {
                     self.tick(now, stage);
                 } else {
                     self.stage = stage;
@@ -788,11 +758,11 @@ impl Coordinator for Restore {
     }
 
     fn next_act(&mut self) -> Option<Act> {
-        self.acts.pop_front()
+        self.course.next()
     }
 
     fn deadline(&self) -> Option<Duration> {
-        self.due
+        self.course.due
     }
 }
 

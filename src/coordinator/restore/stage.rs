@@ -25,13 +25,6 @@ pub enum Birth {
     Launched,
 }
 
-/// The pauses before a server that did not say is asked again.
-pub(super) const SERVER: [Duration; 3] =
-    [Duration::from_millis(500), Duration::from_secs(2), Duration::from_secs(5)];
-/// The pauses before a verb that a busy store did not take is tried again.
-pub(super) const STORE: [Duration; 3] =
-    [Duration::from_millis(200), Duration::from_secs(1), Duration::from_secs(4)];
-
 /// A restore under its lease.
 #[derive(Debug, Clone)]
 pub(super) struct Held {
