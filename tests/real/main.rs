@@ -30,6 +30,7 @@ mod mock;
 mod others;
 mod seed;
 mod start;
+mod states;
 mod stored;
 mod turns;
 mod world;

@@ -5,7 +5,7 @@ use crate::support::Home;
 use crate::world::{World, story};
 
 /// Ends what a setup started, whatever else happens in a story.
-struct TakenBack(Home);
+pub(crate) struct TakenBack(Home);
 
 impl Drop for TakenBack {
     fn drop(&mut self) {
@@ -13,7 +13,8 @@ impl Drop for TakenBack {
     }
 }
 
-fn set_up(world: &World, flags: &[&str]) -> TakenBack {
+/// `ait setup`, with a supervisor and without a line that starts one.
+pub(crate) fn set_up(world: &World, flags: &[&str]) -> TakenBack {
     let back = TakenBack(world.home.clone());
     let words = ["setup", "--yes", "--autostart", "none"];
     let ran = world.home.ait(words.iter().chain(flags)).ok();

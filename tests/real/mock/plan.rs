@@ -7,6 +7,7 @@
 //! | `[[delay=SECONDS]]` | begins, and goes on after this long |
 //! | `[[tool=COMMAND]]` | a call of the agent's shell tool; the answer after its result is the words |
 //! | `[[escalate]]` | asks, with `tool`, to run outside the sandbox (Codex) |
+//! | `[[background]]` | has `tool` go on behind the turn (Claude) |
 //! | `[[error=STATUS]]` | this HTTP status |
 //!
 //! Only requests that offer tools obey more than `text`: what an agent asks beside the conversation (a title, a summary) is
@@ -114,7 +115,7 @@ impl Plan {
         let call = match (said("tool"), tool) {
             (Some(command), Some(tool)) if fresh => Some(Call {
                 tool: (*tool).to_owned(),
-                arguments: arguments(tool, command, said("escalate").is_some()),
+                arguments: arguments(tool, command, said("escalate").is_some(), said("background").is_some()),
             }),
             _ => None,
         };
@@ -147,7 +148,7 @@ fn directives(text: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-fn arguments(tool: &str, command: &str, escalate: bool) -> Value {
+fn arguments(tool: &str, command: &str, escalate: bool, background: bool) -> Value {
     let mut arguments = match tool {
         "exec_command" => json!({"cmd": command}),
         "shell" => json!({"command": ["bash", "-lc", command]}),
@@ -156,6 +157,9 @@ fn arguments(tool: &str, command: &str, escalate: bool) -> Value {
         }
         _ => json!({"command": command}),
     };
+    if background {
+        arguments["run_in_background"] = json!(true);
+    }
     if escalate {
         arguments["sandbox_permissions"] = json!("require_escalated");
         arguments["justification"] = json!("the mock asks to run outside the sandbox");
