@@ -64,6 +64,8 @@ mod linux {
         watches: Watches,
         stream: EventStream<Vec<u8>>,
         at: BTreeMap<PathBuf, WatchDescriptor>,
+        /// What is heard of besides.
+        more: WatchMask,
     }
 
     impl Watcher {
@@ -72,7 +74,13 @@ mod linux {
             let inotify = Inotify::init()?;
             let watches = inotify.watches();
             let stream = inotify.into_event_stream(vec![0; BUFFER])?;
-            Ok(Self { folders: Folders::default(), watches, stream, at: BTreeMap::new() })
+            let more = WatchMask::empty();
+            Ok(Self { folders: Folders::default(), watches, stream, at: BTreeMap::new(), more })
+        }
+
+        /// The same, told of each write to a file besides: for files that grow while they are open.
+        pub fn of_writes() -> io::Result<Self> {
+            Ok(Self { more: WatchMask::MODIFY, ..Self::new()? })
         }
 
         /// Hears of this folder from now on, whether it is there or not.
@@ -135,7 +143,8 @@ mod linux {
                 | WatchMask::ATTRIB
                 | WatchMask::DELETE_SELF
                 | WatchMask::MOVE_SELF
-                | WatchMask::ONLYDIR;
+                | WatchMask::ONLYDIR
+                | self.more;
             // a folder can be made between the look and the watch: look until the two agree
             for _ in 0..8 {
                 let standing: BTreeSet<PathBuf> = self.folders.standing();
@@ -203,6 +212,11 @@ mod macos {
             })
             .map_err(io::Error::other)?;
             Ok(Self { folders: Folders::default(), notify, heard })
+        }
+
+        /// The same: every write is told here.
+        pub fn of_writes() -> io::Result<Self> {
+            Self::new()
         }
 
         /// Hears of this folder from now on, whether it is there or not.

@@ -11,8 +11,13 @@ use super::Failure;
 
 /// Writes `text` to standard output as it is. A reader that went away ends the command quietly.
 pub(crate) fn text(text: &str) -> Result<(), Failure> {
+    bytes(text.as_bytes())
+}
+
+/// The same for what need be no text.
+pub(crate) fn bytes(bytes: &[u8]) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())?;
+    out.write_all(bytes)?;
     out.flush()?;
     Ok(())
 }

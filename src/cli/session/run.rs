@@ -1,6 +1,8 @@
 //! `ait run`: one prompt to its end, its exit status kept, its output in a log.
 
-use std::path::Path;
+use std::fs::File;
+use std::io::Read;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args as ClapArgs;
@@ -8,10 +10,12 @@ use clap::Args as ClapArgs;
 use super::begin::Begin;
 use super::envelope::{self, Answer, Trouble};
 use super::start::{begin as begin_one, started};
-use super::{Given, found, one};
-use crate::cli::{Exit, Failure, block_on_any};
+use super::{Format, Given, found, one, paths};
+use crate::cli::{Exit, Failure, block_on_any, print};
 use crate::process::{Opened, Watch};
 use crate::record::{Mode, RecordId};
+use crate::store::turns;
+use crate::watch::Watcher;
 
 /// Run one prompt to its end, in a window of its project: its output is in a log, its exit status is kept.
 ///
@@ -23,7 +27,7 @@ use crate::record::{Mode, RecordId};
 pub(crate) struct Args {
     #[command(flatten)]
     begin: Begin,
-    /// Wait for its end, and print its log
+    /// Wait for its end; its log is printed as it grows
     #[arg(long)]
     wait: bool,
     /// Wait at most so many seconds
@@ -42,11 +46,17 @@ fn run_one(args: &Args) -> Result<Answer, Trouble> {
     if !args.wait {
         return started(id, &args.given, warnings);
     }
-    let in_time = wait(id, args.timeout.map(Duration::from_secs))?;
+    let mut log = match args.given.format {
+        Format::Text => Some(Log { path: turns::folder(&paths()?, id).join("output.log"), open: None }),
+        Format::Json => None,
+    };
+    let in_time = wait(id, args.timeout.map(Duration::from_secs), log.as_mut())?;
+    if let Some(log) = &mut log {
+        log.pass_on()?;
+    }
     let view = one(&id.to_string(), &args.given)?;
     let status = found(&id.to_string())?.1.record.ait.session.as_ref().and_then(|session| session.exit);
-    let log = view.log_file.as_deref().map(Path::new).and_then(|log| std::fs::read(log).ok());
-    let mut answer = Answer::new(&view, String::from_utf8_lossy(&log.unwrap_or_default()))?;
+    let mut answer = Answer::new(&view, "")?;
     answer.warnings = warnings;
     answer.exit = match (in_time, status) {
         (false, _) => Exit::NOT_IN_TIME,
@@ -56,8 +66,28 @@ fn run_one(args: &Args) -> Result<Answer, Trouble> {
     Ok(answer)
 }
 
-/// Waits for its process to end; whether it did in time.
-fn wait(id: RecordId, span: Option<Duration>) -> Result<bool, Trouble> {
+/// The log of a run, passed on to standard output as it grows.
+struct Log {
+    path: PathBuf,
+    open: Option<File>,
+}
+
+impl Log {
+    /// Passes on what came since.
+    fn pass_on(&mut self) -> Result<(), Failure> {
+        if self.open.is_none() {
+            // before its first word there is none
+            self.open = File::open(&self.path).ok();
+        }
+        let Some(file) = &mut self.open else { return Ok(()) };
+        let mut piece = Vec::new();
+        file.read_to_end(&mut piece)?;
+        if piece.is_empty() { Ok(()) } else { print::bytes(&piece) }
+    }
+}
+
+/// Waits for its process to end, passing its log on meanwhile; whether it ended in time.
+fn wait(id: RecordId, span: Option<Duration>, log: Option<&mut Log>) -> Result<bool, Trouble> {
     let found = match found(&id.to_string()) {
         Ok((_, found)) => found,
         // so quick that it is on its way to the archive
@@ -67,15 +97,44 @@ fn wait(id: RecordId, span: Option<Duration>) -> Result<bool, Trouble> {
         return Ok(true);
     };
     block_on_any(async {
-        match Watch::open(process).map_err(Failure::from)? {
-            Opened::Gone => Ok(true),
-            Opened::Watching(watch) => match span {
-                Some(span) => match tokio::time::timeout(span, watch.died()).await {
-                    Ok(died) => died.map(|()| true).map_err(|why| Failure::from(why).into()),
-                    Err(_) => Ok(false),
-                },
-                None => watch.died().await.map(|()| true).map_err(|why| Failure::from(why).into()),
-            },
+        let watch = match Watch::open(process).map_err(Failure::from)? {
+            Opened::Gone => return Ok(true),
+            Opened::Watching(watch) => watch,
+        };
+        let ended = ended(&watch, log);
+        let ended = match span {
+            Some(span) => tokio::time::timeout(span, ended).await,
+            None => Ok(ended.await),
+        };
+        match ended {
+            Ok(ended) => ended.map(|()| true).map_err(Trouble::from),
+            Err(_) => Ok(false),
         }
     })?
+}
+
+async fn ended(watch: &Watch, mut log: Option<&mut Log>) -> Result<(), Failure> {
+    let mut grows = match log.as_ref().and_then(|log| log.path.parent()) {
+        None => None,
+        Some(folder) => {
+            let mut watcher = Watcher::of_writes()?;
+            watcher.add(folder)?;
+            Some(watcher)
+        }
+    };
+    loop {
+        if let Some(log) = &mut log {
+            log.pass_on()?;
+        }
+        let grown = async {
+            match &mut grows {
+                Some(watcher) => drop(watcher.next().await),
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            died = watch.died() => return Ok(died?),
+            () = grown => {}
+        }
+    }
 }

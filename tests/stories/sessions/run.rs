@@ -1,6 +1,10 @@
 //! Runs: one prompt to its end, its log, its exit status.
 
+use std::io::Read;
+use std::process::Stdio;
+
 use super::{ait, data, envelope, habits, refusal};
+use crate::support::run::Running;
 use crate::support::wait::within;
 use crate::support::{DEADLINE, Home, Supervisor, Tmux, wait_until};
 
@@ -98,6 +102,32 @@ fn a_run_that_takes_too_long_runs_on() {
     });
     let told = data(&ait(&home, &["delete", "s", "--format", "json"]).ok(), "delete");
     assert_eq!(told["killed"], true, "{told:#}");
+}
+
+#[test]
+fn a_run_that_is_waited_for_is_heard_as_it_goes_on() {
+    let home = Home::new();
+    let _tmux = habits(&home);
+    let gate = home.root().join("gate");
+    let text = format!(
+        "#!/bin/sh\nprintf 'begun\\377'\nwhile [ ! -e '{}' ]; do sleep 0.05; done\necho over\n",
+        gate.display()
+    );
+    let gated = home.script("gated", &text);
+    home.agent_program("claude");
+    let mut run = home.ait_command(["run", "--agent", "claude", "--prompt", "P", "--wait", "--agent-bin"]);
+    run.arg(gated).current_dir(home.project("alpha"));
+    let mut run = Running::start(run.stdin(Stdio::null()).stdout(Stdio::piped()));
+    let mut out = run.child().stdout.take().unwrap();
+    let mut heard = [0; 6];
+    out.read_exact(&mut heard).unwrap();
+    assert_eq!(&heard, b"begun\xff", "byte for byte");
+    assert_eq!(run.ended(), None, "it is heard while it goes on");
+    std::fs::write(gate, "").unwrap();
+    let mut rest = String::new();
+    out.read_to_string(&mut rest).unwrap();
+    assert_eq!(rest, "over\n");
+    assert_eq!(run.join(DEADLINE).code(), Some(0));
 }
 
 #[test]

@@ -1,10 +1,13 @@
 //! Waiting for a session by what it tells.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use super::{data, habits};
+use crate::support::calls::calls;
 use crate::support::run::Running;
-use crate::support::{DEADLINE, Fake, Home, Ran, Tmux};
+use crate::support::{DEADLINE, Fake, Home, Ran, Tmux, not_run, proc, wait_until};
 
 fn fake(home: &Home, tmux: &Tmux) -> (Fake, String) {
     home.hooked("claude");
@@ -49,4 +52,29 @@ fn a_wait_ends_with_its_agent() {
     assert_eq!(asks.join(DEADLINE).code(), Some(14));
     let told = data(&Ran::run(&mut wait(&home, &[&id, "--until", "exited"])).ok(), "wait");
     assert_eq!((&told["result"], &told["state"]), (&json!("reached"), &json!("exited")), "{told:#}");
+}
+
+#[test]
+fn a_wait_makes_no_system_call_while_nothing_happens() {
+    if let Err(why) = proc::strace() {
+        return not_run(&why);
+    }
+    let home = Home::new();
+    let tmux = habits(&home);
+    let (agent, id) = fake(&home, &tmux);
+    agent.ready(&tmux);
+    for (until, more) in [("needs_input", &[][..]), ("exited", &["--timeout", "1h"])] {
+        let words = [&[id.as_str(), "--until", until], more].concat();
+        let mut waiting = Running::start(&mut wait(&home, &words));
+        let process = waiting.process();
+        // what it does to begin with comes to an end
+        wait_until("it to sleep", DEADLINE, || {
+            calls(&home, &[process], Duration::from_millis(500)).is_empty().then_some(())
+        });
+        let made = calls(&home, &[process], Duration::from_secs(5));
+        assert_eq!(made, [""; 0], "system calls in 5 s of waiting until {until}");
+        assert_eq!(waiting.ended(), None);
+        assert!(process.signal(rustix::process::Signal::TERM));
+        waiting.join(DEADLINE);
+    }
 }

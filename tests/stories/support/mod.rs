@@ -12,6 +12,7 @@
 #![allow(dead_code, unused_imports, reason = "not every story uses every part")]
 
 pub(crate) mod agents;
+pub(crate) mod calls;
 pub(crate) mod fake;
 pub(crate) mod home;
 pub(crate) mod proc;
