@@ -29,7 +29,7 @@ pub struct Hello {
 }
 
 /// What a client asks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case")]
 pub enum Request {
     /// One [`StatusReport`].
@@ -38,6 +38,13 @@ pub enum Request {
     Turns,
     /// A [`Response::Changed`] now and at every change from now on.
     Watch,
+    /// What an agent is about to ask, in its provider's words; kept in memory alone, for the one who is told of it.
+    Question {
+        /// The record, by id.
+        record: String,
+        /// The question.
+        text: String,
+    },
     /// End cleanly: take back what was set on the servers, leave every agent alone.
     Stop,
 }
@@ -75,6 +82,29 @@ pub struct StatusReport {
     pub store: StoreStatus,
     /// The latest happenings, oldest first, at most [`RECENT`].
     pub recent: Vec<Happening>,
+    /// What became of telling the user, if the settings want that.
+    #[serde(default)]
+    pub notify: Option<NotifyStatus>,
+    /// Why the user's settings were not taken when the supervisor began, if they were not.
+    #[serde(default)]
+    pub settings: Option<String>,
+}
+
+/// What became of telling the user, counted since the supervisor began.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotifyStatus {
+    /// Told.
+    pub told: u64,
+    /// Not told, since somebody looked at that window.
+    pub seen: u64,
+    /// Not told, since it was over, or something newer of the same session came, before it could be.
+    pub held: u64,
+    /// Waiting to be told.
+    pub waiting: usize,
+    /// Handed to the user's command in vain.
+    pub failed: u64,
+    /// What was wrong the last time, if it was.
+    pub trouble: Option<String>,
 }
 
 /// What one live agent is at.

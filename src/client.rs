@@ -12,6 +12,7 @@ use thiserror::Error;
 
 use crate::api::{Hello, MAX_LINE, Request, Response, StatusReport, TurnStatus, VERSION};
 use crate::process::{self, Delivery, ProcessError, Signal};
+use crate::record::RecordId;
 use crate::store::{Files, Seen, StoreError, Supervising, SupervisorLock};
 
 /// How long one answer may take.
@@ -116,6 +117,17 @@ impl Client {
     pub fn turns(&mut self) -> Result<Vec<TurnStatus>, ClientError> {
         match self.ask(Request::Turns)? {
             Response::Turns { turns } => Ok(turns),
+            other => Err(self.odd(&other)),
+        }
+    }
+
+    /// Says what the agent of a record is about to ask, in its provider's words.
+    ///
+    /// # Errors
+    /// No answer in time, or another one.
+    pub fn question(&mut self, record: RecordId, text: &str) -> Result<(), ClientError> {
+        match self.ask(Request::Question { record: record.to_string(), text: text.to_owned() })? {
+            Response::Done => Ok(()),
             other => Err(self.odd(&other)),
         }
     }

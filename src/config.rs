@@ -3,6 +3,8 @@
 //! A file that is not there is all defaults. A key that is not known is a warning, so that an older `ait` lives with a newer
 //! file; a value that makes no sense is an error with its line, and nothing of the file is taken then. It is never written.
 
+mod notify;
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -13,6 +15,7 @@ use serde::Deserialize;
 
 use crate::provider::{self, Catalog, Refused};
 use crate::record::Policy;
+pub use notify::{Notify, Terminal};
 
 /// The longest settings file that is read, in bytes.
 const LONGEST: u64 = 1024 * 1024;
@@ -37,6 +40,8 @@ pub struct Config {
     pub frozen: Frozen,
     /// `[env]`.
     pub env: Env,
+    /// `[notify]`.
+    pub notify: Notify,
     /// `[providers.<name>]`: agents that are not built in. A built-in one is never redefined: its name and its program are taken.
     pub providers: BTreeMap<String, Custom>,
 }
@@ -119,6 +124,7 @@ impl Default for Config {
             archive: Archive::default(),
             frozen: Frozen::default(),
             env: Env::default(),
+            notify: Notify::default(),
             providers: BTreeMap::new(),
         }
     }
@@ -235,7 +241,8 @@ impl Config {
 
 /// The keys that mean nothing here.
 fn unknown(table: &toml::Table) -> Vec<String> {
-    const TOP: &[&str] = &["recover", "recover_agents", "tracking", "archive", "frozen", "env", "providers"];
+    const TOP: &[&str] =
+        &["recover", "recover_agents", "tracking", "archive", "frozen", "env", "notify", "providers"];
     const CUSTOM: &[&str] = &["binary", "launch", "resume", "store", "keep"];
     let mut found = Vec::new();
     let mut look = |table: &toml::Table, at: &str, known: &[&str]| {
@@ -247,6 +254,7 @@ fn unknown(table: &toml::Table) -> Vec<String> {
         ("archive", &["keep"] as &[&str]),
         ("frozen", &["capture_max_lines", "restore_ack_grace"]),
         ("env", &["keep"]),
+        ("notify", Notify::KEYS),
     ] {
         if let Some(toml::Value::Table(inner)) = table.get(name) {
             look(inner, &format!("{name}."), known);
@@ -310,6 +318,7 @@ fn one_or_more<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::supervisor::notify::note::Reason;
 
     fn parse(text: &str) -> Result<Loaded, String> {
         Config::parse(text, Path::new("c.toml")).map_err(|error| error.to_string())
@@ -324,6 +333,7 @@ mod tests {
         assert_eq!(config.frozen.capture_max_lines, 50_000);
         assert_eq!(config.frozen.restore_ack_grace, Duration::from_secs(20));
         assert!(!config.tracking && warnings.is_empty());
+        assert!(config.notify.reasons().is_empty(), "nobody is told");
     }
 
     #[test]
@@ -339,6 +349,11 @@ mod tests {
             restore_ack_grace = "2m"
             [env]
             keep = ["MY_DIR"]
+            [notify]
+            command = ["told", "-"]
+            on = ["lost"]
+            timeout = "3s"
+            terminal = "osc9"
             [providers.mine]
             binary = "mine"
             launch = ["mine", "--id", "{session}"]
@@ -351,6 +366,9 @@ mod tests {
         assert_eq!(config.archive.keep, Duration::from_secs(30 * 86_400));
         assert_eq!(config.frozen.restore_ack_grace, Duration::from_secs(120));
         assert_eq!(config.env.keep, ["MY_DIR"]);
+        assert_eq!(config.notify.command, ["told", "-"]);
+        assert_eq!((config.notify.terminal, config.notify.timeout.as_secs()), (Terminal::Osc9, 3));
+        assert_eq!(config.notify.reasons(), [Reason::Lost].into());
         let mine = &config.providers["mine"];
         assert_eq!(mine.binary, ["mine"]);
         assert_eq!(mine.resume, ["mine", "--resume", "{session}"]);
@@ -406,6 +424,12 @@ mod tests {
             ("[archive]\nkeep = \"0d\"\n", "c.toml:2: \"0d\" is no time"),
             ("[env]\nkeep = [\"A=B\"]\n", "c.toml:2: \"A=B\" is no name of a variable"),
             ("a = 1\nb = \n", "c.toml:2: "),
+            ("[notify]\ncommand = \"x\"\n", "c.toml:2: invalid type"),
+            ("[notify]\ncommand = []\n", "c.toml:2: [] is no command: it has no program"),
+            ("[notify]\n\ncommand = [\" \"]\n", "c.toml:3: [\" \"] is no command: its program has no name"),
+            ("[notify]\ncommand = [\"a\", \"\\u0000\"]\n", "c.toml:2: [\"a\", \"\\0\"] is no command"),
+            ("[notify]\non = [\"ended\"]\n", "c.toml:2: unknown variant `ended`"),
+            ("notify.terminal = \"osc99\"\n", "c.toml:1: unknown variant `osc99`"),
         ] {
             let error = parse(text).unwrap_err();
             assert!(error.starts_with(told), "{error}");

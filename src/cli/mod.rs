@@ -39,6 +39,7 @@ mod store;
 mod supervise;
 mod table;
 mod targets;
+mod tell;
 mod tether;
 mod turned;
 
@@ -124,6 +125,9 @@ enum Command {
     #[command(hide = true)]
     Hold(hold::Args),
     Supervise(supervise::Args),
+    /// Write a line to terminals
+    #[command(hide = true)]
+    Tell(tell::Args),
     /// Become the control client of a supervisor
     #[command(hide = true)]
     Tether(tether::Args),
@@ -168,6 +172,7 @@ impl Command {
             Self::Supervise(args) => supervise::run(args),
             Self::Record(args) => record::run(args),
             Self::Store(args) => store::run(args),
+            Self::Tell(args) => tell::run(args),
             Self::Tether(args) => tether::run(args),
         }
     }

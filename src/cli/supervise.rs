@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use crate::config::{self, Config, Loaded};
 use crate::driver::{self, Ended, Options};
+use crate::process;
 use crate::provider::Catalog;
 use crate::record::Policy;
 use crate::store::{Paths, Supervising, make_private};
@@ -47,11 +48,13 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
     if args.detached {
         leave();
     }
+    // what runs for us has nothing of whoever started us
+    process::close_inherited();
     let sockets =
         args.socket.iter().map(|socket| std::path::absolute(socket).unwrap_or(socket.clone())).collect();
-    let config = settings();
-    let catalog = catalog(&config);
-    let options = Options { paths, sockets, program, config, catalog };
+    let (config, trouble) = settings();
+    let (catalog, refused) = catalog(&config);
+    let options = Options { paths, sockets, program, config, catalog, settings: trouble.or(refused) };
     let ended = driver::run(options, |said| ready(said, args.detached));
     notify(sd_notify::NotifyState::Stopping);
     match ended {
@@ -62,29 +65,35 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
     Ok(Exit::OK)
 }
 
-/// The user's settings. With a broken file agents are still kept, and nothing is done that the file may forbid.
-fn settings() -> Config {
+/// The user's settings, and why they are not those of the file. With a broken one agents are still kept, nothing is done that the
+/// file may forbid, and nobody is told of anything.
+fn settings() -> (Config, Option<String>) {
     match Config::load() {
         Ok(Loaded { config, warnings }) => {
             for warning in warnings {
                 tracing::warn!("settings: {warning}");
             }
-            config
+            (config, None)
         }
         Err(error) => {
-            tracing::error!("settings: {error}; nothing is recovered by itself");
+            let trouble = format!("{error}; nothing is recovered by itself, and nobody is notified");
+            tracing::error!("settings: {trouble}");
             let archive = config::Archive { keep: Duration::MAX };
-            Config { recover: Policy::Offer, archive, ..Config::default() }
+            (Config { recover: Policy::Offer, archive, ..Config::default() }, Some(trouble))
         }
     }
 }
 
 /// The kinds of agents there are; where the user's own cannot be used, those that are built in.
-fn catalog(config: &Config) -> Catalog {
-    config.catalog().unwrap_or_else(|refused| {
-        tracing::error!("settings: {refused}; no agent of your own is known");
-        Catalog::default().keeping(&config.env.keep)
-    })
+fn catalog(config: &Config) -> (Catalog, Option<String>) {
+    match config.catalog() {
+        Ok(catalog) => (catalog, None),
+        Err(refused) => {
+            let trouble = format!("{refused}; no agent of your own is known");
+            tracing::error!("settings: {trouble}");
+            (Catalog::default().keeping(&config.env.keep), Some(trouble))
+        }
+    }
 }
 
 /// Out of the caller's session and folder: neither a closed terminal nor a mount to be taken away concerns us.

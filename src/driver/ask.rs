@@ -33,6 +33,8 @@ enum Open {
     Pane,
     /// `list-clients`.
     Clients,
+    /// The same, for what they show.
+    Lookers,
     /// A plain order.
     Order,
 }
@@ -123,6 +125,10 @@ impl Asked {
                 client.send(tag.0 * PARTS, &say::clients())?;
                 Open::Clients
             }
+            Ask::Lookers => {
+                client.send(tag.0 * PARTS, &say::lookers())?;
+                Open::Lookers
+            }
             Ask::Say { client: to, text, .. } => {
                 client.send(tag.0 * PARTS, &say::line(to, text))?;
                 Open::Order
@@ -166,6 +172,14 @@ impl Asked {
                 };
                 return Some((tag, answer));
             }
+            Open::Lookers => {
+                self.open.remove(&tag);
+                let answer = match reply {
+                    Ok(rows) => Answer::Lookers(say::shown(&rows)),
+                    Err(error) => Answer::Failed(error.to_string()),
+                };
+                return Some((tag, answer));
+            }
             Open::Order => {
                 self.open.remove(&tag);
                 return Some((
@@ -183,7 +197,7 @@ impl Asked {
         let answer = match self.open.remove(&tag)? {
             Open::Listing(replies) => listed(replies),
             Open::Habits(replies) => habits(replies),
-            Open::Act(_) | Open::Pane | Open::Clients | Open::Order => return None,
+            Open::Act(_) | Open::Pane | Open::Clients | Open::Lookers | Open::Order => return None,
         };
         Some((tag, answer))
     }
@@ -271,6 +285,7 @@ fn act(identity: &Identity, program: &Path, ask: &Ask) -> Result<Dispatch, BadVa
         | Ask::Nudge { .. }
         | Ask::Habits(_)
         | Ask::Clients
+        | Ask::Lookers
         | Ask::Say { .. }
         | Ask::ExpelWindow { .. }
         | Ask::ExpelPane { .. }

@@ -8,6 +8,7 @@ mod ask;
 mod checkpoint;
 mod examine;
 mod link;
+mod notify;
 mod recover;
 mod registry;
 mod scribe;
@@ -25,19 +26,21 @@ use tokio::sync::{Notify, mpsc, oneshot, watch as counter};
 use tokio::task::JoinHandle;
 
 use crate::api::{self, Hello, StatusReport};
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::process::{self, Opened, ProcessError};
 use crate::provider::Catalog;
 use crate::record::{ProcessId, RecordId, Stamp};
 use crate::store::{
     Files, Paths, Store, StoreError, Supervising, SupervisorLock, System, Taken, make_private, spool, turns,
 };
+use crate::supervisor::notify::note::Words;
 use crate::supervisor::recovery::Policies;
 use crate::supervisor::{Action, Answer, Input, LastStop, LinkEvent, LinkId, Now, Start, Supervisor};
 use crate::tmux::{OneShot, Probe, probe};
 use crate::turn::Moment;
 use crate::watch::{Touched, Watcher};
 use link::{Linked, Said, Word};
+use notify::Notifier;
 use scribe::Job;
 use talk::{Door, Wish};
 
@@ -63,6 +66,8 @@ pub struct Options {
     pub config: Config,
     /// The kinds of agents there are.
     pub catalog: Catalog,
+    /// Why the user's settings are not these, if they could not be taken.
+    pub settings: Option<String>,
 }
 
 /// Why a supervisor could not run.
@@ -153,7 +158,10 @@ async fn supervise(options: Options, ready: impl FnOnce(&Supervising)) -> Result
     let (news, heard) = counter::channel(0);
     let (wish, wishes) = mpsc::channel(64);
     let mut driver = Driver {
-        supervisor: Supervisor::new(start.clone()),
+        supervisor: Supervisor::new(start.clone()).telling(options.config.notify.reasons()),
+        notifier: Notifier::start(inbox.clone()),
+        notify: options.config.notify,
+        settings: options.settings,
         latest: Duration::ZERO,
         program: options.program,
         catalog: Arc::new(options.catalog),
@@ -185,6 +193,7 @@ async fn supervise(options: Options, ready: impl FnOnce(&Supervising)) -> Result
     driver.do_job(Job::Said);
     ready(&said);
     driver.turn(Ears { arrivals, words, wishes, signals }).await;
+    driver.notifier.end().await;
     conversation.abort();
     // the door closes with its task: its file is gone before the lock is free
     let _ = conversation.await;
@@ -201,6 +210,12 @@ struct Driver {
     /// The latest time told, since boot, so that it never runs back.
     latest: Duration,
     program: PathBuf,
+    /// Runs what tells the user.
+    notifier: Notifier,
+    /// How the user wants to be told.
+    notify: config::Notify,
+    /// Why the user's settings could not be taken, if they could not.
+    settings: Option<String>,
     /// The kinds of agents there are.
     catalog: Arc<Catalog>,
     paths: Paths,
@@ -294,6 +309,9 @@ impl Driver {
                         let now = self.now(Instant::now());
                         // one who no longer waits for it is no error
                         let _ = answer.send(self.supervisor.turns(now));
+                    }
+                    Wish::Question(record, text) => {
+                        self.hear(Instant::now(), Input::Question { record, text: Words(text) });
                     }
                     Wish::Stop => self.hear(Instant::now(), Input::Stop),
                 },
@@ -401,6 +419,7 @@ impl Driver {
             }
             Action::Recover { records } => self.recover(&records),
             Action::KeepSaid(said) => self.do_job(Job::KeepSaid(said)),
+            Action::Notify { note, ttys } => self.tell_user(&note, &ttys),
             Action::KeepPlan(plan) => self.do_job(Job::Plan(plan)),
             Action::Recall { since } => self.do_job(Job::Recall(since)),
             Action::RemakeSocket(process) => match process::signal(&process, process::Signal::USR1) {
@@ -427,7 +446,8 @@ impl Driver {
         self.reports = waiting;
         for (_, answer) in due {
             // one who no longer waits for it is no error
-            let _ = answer.send(self.supervisor.report(now));
+            let settings = self.settings.clone();
+            let _ = answer.send(StatusReport { settings, ..self.supervisor.report(now) });
         }
     }
 

@@ -15,6 +15,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use crate::api::{self, Hello, Request, Response, StatusReport, TurnStatus};
+use crate::record::RecordId;
 
 /// Connections at once; one more waits in the kernel's queue.
 const CONNECTIONS: usize = 64;
@@ -29,6 +30,8 @@ pub(super) enum Wish {
     Report(oneshot::Sender<StatusReport>),
     /// What live agents are at.
     Turns(oneshot::Sender<Vec<TurnStatus>>),
+    /// What an agent is about to ask.
+    Question(RecordId, String),
     /// The end.
     Stop,
 }
@@ -125,6 +128,14 @@ async fn converse(
                 }
             }
             Ok(Request::Watch) => return tell_changes(&mut read, &mut write, &mut news).await,
+            Ok(Request::Question { record, text }) => {
+                let answer = match record.parse() {
+                    Ok(record) if wishes.send(Wish::Question(record, text)).await.is_ok() => Response::Done,
+                    Ok(_) => Response::Refused { why: "the supervisor is ending".to_owned() },
+                    Err(_) => Response::Refused { why: "there is no such record".to_owned() },
+                };
+                say(&mut write, &answer).await?;
+            }
             Ok(Request::Stop) => {
                 let taken = wishes.send(Wish::Stop).await.is_ok();
                 let why = || "the supervisor is ending already".to_owned();

@@ -10,14 +10,16 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::line::{Line, Speaker, speaker};
-use super::payload;
-use super::{birth, log, shared};
+use super::question::Question;
+use super::{birth, log, payload, shared};
 use crate::config::Config;
 use crate::provider::{Catalog, Meaning, Turn as Said};
 use crate::record::report::{Known, Names, OfRestore, Report, Settled, record_of};
 use crate::record::{Facts, Record, RecordId, Stamp};
 use crate::store::turns::Diagnostic;
 use crate::store::{HOOK_PATIENCE, Heard, Paths, Store, System, spool, turns};
+use crate::supervisor::notify::note::Reason;
+use crate::turn::What;
 
 /// The longest a hook may take, whatever happens to it.
 const DEADLINE: Duration = Duration::from_secs(3);
@@ -47,7 +49,10 @@ fn hear_all(provider: &str, event: Option<String>) {
     let event = event.as_str();
     let Ok(paths) = Paths::from_env() else { return };
     // settings that are broken are no business of an agent's; those that are built in are known without them
-    let catalog = Config::load().ok().and_then(|loaded| loaded.config.catalog().ok()).unwrap_or_default();
+    let config = Config::load().ok().map(|loaded| loaded.config);
+    let catalog = config.as_ref().and_then(|config| config.catalog().ok()).unwrap_or_default();
+    let wanted = config.is_some_and(|config| config.notify.reasons().contains(&Reason::NeedsInput));
+    let question = if wanted { Question::of(&payload) } else { None };
     if !catalog.kinds().any(|kind| kind == provider) {
         return log::line(&paths, provider, event, "no such provider");
     }
@@ -88,7 +93,7 @@ fn hear_all(provider: &str, event: Option<String>) {
     if server.is_some() {
         report.restore = None;
     }
-    Hearing { store, system, catalog, report, stands_for, fault }.take();
+    Hearing { store, system, catalog, report, stands_for, fault, question }.take();
 }
 
 fn report(
@@ -165,6 +170,8 @@ struct Hearing {
     stands_for: Option<i32>,
     /// What is wrong with the payload.
     fault: Option<&'static str>,
+    /// What it asks, where somebody wants to be told.
+    question: Option<Question>,
 }
 
 impl Hearing {
@@ -253,10 +260,16 @@ impl Hearing {
             // what is not of a turn says nothing of how the hook is
             None if self.fault.is_none() => return,
             None => Ok(()),
-            Some(event) => turns::tell(paths, &whose, event).map(drop).map_err(|error| {
-                self.log(&format!("its turn is not told: {error}"));
-                error.code()
-            }),
+            Some(event) => {
+                // before its event: whoever hears of that knows the question
+                if let (What::AttentionRequested { .. }, Some(question)) = (&event.what, &self.question) {
+                    question.tell(&paths.files(), record.id);
+                }
+                turns::tell(paths, &whose, event).map(drop).map_err(|error| {
+                    self.log(&format!("its turn is not told: {error}"));
+                    error.code()
+                })
+            }
         };
         match self.fault.or(told.err()) {
             None => Diagnostic::clear(paths, record.id),

@@ -15,6 +15,7 @@ mod hear;
 mod line;
 mod log;
 mod payload;
+mod question;
 pub mod settings;
 mod shared;
 

@@ -14,6 +14,7 @@ use std::io;
 use thiserror::Error;
 
 mod boot;
+mod inherited;
 mod peer;
 mod tmux_env;
 
@@ -33,6 +34,7 @@ use macos as system;
 
 pub use crate::record::{Liveness, ProcessId};
 pub use boot::{boot_age, boot_id, boot_time};
+pub use inherited::close_inherited;
 #[cfg(target_os = "macos")]
 pub use kqueue::{Watch, await_death, await_death_within, signal};
 pub use peer::{Peer, peer};

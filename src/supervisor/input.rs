@@ -7,6 +7,8 @@ use std::time::Duration;
 use bstr::BString;
 use tmux_control::{PaneId, SessionId, WindowId};
 
+use super::notify::Looker;
+use super::notify::note::{Note, Words};
 use super::recovery::{Book, Policies};
 use super::word::Said;
 use crate::record::{ProcessId, Record, RecordId, Records, Refused, Stamp, Verb};
@@ -151,6 +153,15 @@ pub enum Input {
         /// What it shows.
         seen: Box<Observation>,
     },
+    /// What an agent is about to ask, in its provider's words.
+    Question {
+        /// The record.
+        record: RecordId,
+        /// The question.
+        text: Words,
+    },
+    /// A note was told, or why it was not.
+    Notified(Result<(), String>),
     /// What was tried of each loss before, as it is on disk.
     Book {
         /// The book.
@@ -391,6 +402,8 @@ pub enum Ask {
     },
     /// Name the clients of the user's.
     Clients,
+    /// Say what the clients of the user's show.
+    Lookers,
     /// Show a line in a client's status line for a few seconds; it takes no key.
     Say {
         /// The client's name.
@@ -420,6 +433,8 @@ pub enum Answer {
     Habits(Habits),
     /// To [`Ask::Clients`].
     Clients(Vec<BString>),
+    /// To [`Ask::Lookers`].
+    Lookers(Vec<Looker>),
     /// The order was carried out.
     Done,
     /// Its guard did not hold; nothing was done.
@@ -524,6 +539,13 @@ pub enum Action {
         provider: String,
         /// What was seen.
         seen: Box<Observation>,
+    },
+    /// Tell the user.
+    Notify {
+        /// What.
+        note: Box<Note>,
+        /// Terminals of the user's that show something else.
+        ttys: Vec<BString>,
     },
     /// Keep what stands where on a server, for the case that it goes.
     KeepPlan(Box<Plan>),

@@ -33,6 +33,7 @@ impl Supervisor {
             self.forget_buried();
             self.note_moved(&before, &records);
             self.note_stripped(&before, &records);
+            self.record_news(now, &before, &records);
         }
         let live: BTreeSet<RecordId> = records
             .iter()

@@ -22,6 +22,7 @@ mod input;
 mod judge;
 mod lives;
 mod memory;
+pub mod notify;
 mod orders;
 pub mod recovery;
 mod report;
@@ -45,6 +46,7 @@ pub use input::{
     LastStop, LinkEvent, LinkId, Now, ShellHost, Start, StoreView, Tag, Ticket, Written,
 };
 use judge::Dying;
+use notify::Notifying;
 use recovery::Recovery;
 use server::{Closing, ClosingStep, Keeping, Left, Link, Server, Up};
 use turning::Turning;
@@ -105,6 +107,8 @@ pub struct Supervisor {
     checkpoints: Checkpoints,
     /// What live agents are at.
     turning: Turning,
+    /// What the user is told of it.
+    notifying: Notifying,
     /// What stands where, as it was last kept.
     plans: Plans,
     /// What is brought back by itself.
@@ -230,6 +234,7 @@ impl Supervisor {
             recall: Recall::Wanted,
             checkpoints: Checkpoints::default(),
             turning: Turning::default(),
+            notifying: Notifying::default(),
             plans: Plans::default(),
             recovery: Recovery::default(),
             saying: Saying::default(),
@@ -347,6 +352,8 @@ impl Supervisor {
             Input::ScreenKept { socket, pane } => self.screen_kept(&socket, pane),
             Input::Turned { record, turns } => self.turned(now, record, *turns),
             Input::Observed { record, seen } => self.observed(now, record, *seen),
+            Input::Question { record, text } => self.question(now, record, text),
+            Input::Notified(result) => self.notified(result),
             Input::Book { book, ended } => self.book_read(now, book, ended),
             Input::Said(said) => self.said_read(said),
             Input::Checkpointed { record } => self.checkpointed(record),
@@ -410,7 +417,7 @@ impl Supervisor {
             .chain(dying)
             .chain(layouts)
             .chain([writing, self.again, self.checkpoint_due(), self.plans_due()])
-            .chain([self.recovery_due().filter(|_| resting)])
+            .chain([self.recovery_due().filter(|_| resting), self.notify_due()])
             .flatten()
             .min()
     }
@@ -484,6 +491,7 @@ impl Supervisor {
         self.plan(now);
         self.recover(now);
         self.greet(now);
+        self.notify(now);
     }
 
     /// Whether the ends of earlier boots are still being read: nothing is written before they are known, so that a

@@ -72,7 +72,8 @@ impl Supervisor {
                 | Answer::NotDone
                 | Answer::Habits(_)
                 | Answer::Pane(_)
-                | Answer::Clients(_),
+                | Answer::Clients(_)
+                | Answer::Lookers(_),
             ) => {
                 up.soil(now.mono);
                 up.not_before = Some(now.mono + LISTING_PAUSE);
@@ -110,6 +111,8 @@ impl Supervisor {
             }
             (Ask::StampFrozen { .. }, _) => up.soil(now.mono),
             (Ask::Clients, Answer::Clients(clients)) => self.greeted(now, socket, clients),
+            (Ask::Lookers, Answer::Lookers(lookers)) => self.looked(tag, socket, &lookers),
+            (Ask::Lookers, _) => self.looked(tag, socket, &[]),
             (Ask::Say { newest, .. }, Answer::Done) => self.heard_word(socket, newest),
             (Ask::Ping | Ask::Clients | Ask::Say { .. }, _) => {}
             (
@@ -326,6 +329,7 @@ impl Supervisor {
                     | Ask::UnkeepDead { .. }
                     | Ask::KillDead { .. }
                     | Ask::Clients
+                    | Ask::Lookers
                     | Ask::Say { .. }
                     | Ask::ExpelWindow { .. }
                     | Ask::ExpelPane { .. }

@@ -33,6 +33,8 @@ impl Supervisor {
                 trouble: self.store_trouble(),
             },
             recent: self.recent.iter().cloned().collect(),
+            notify: self.notify_status(),
+            settings: None,
         }
     }
 

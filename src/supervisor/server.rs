@@ -413,6 +413,7 @@ impl Up {
             | Ask::Nudge { .. }
             | Ask::Habits(_)
             | Ask::Clients
+            | Ask::Lookers
             | Ask::Say { .. }
             | Ask::Stamp { .. }
             | Ask::Unstamp { .. }

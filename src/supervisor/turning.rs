@@ -24,6 +24,13 @@ pub(super) struct Turning {
     catalog: Catalog,
 }
 
+impl Turning {
+    /// What is known of an agent's turn.
+    pub(super) fn of(&self, id: RecordId) -> Option<&Turns> {
+        self.of.get(&id)
+    }
+}
+
 impl Supervisor {
     /// Something was written of an agent's turn. What was seen since stays.
     pub(super) fn turned(&mut self, now: Now, id: RecordId, mut turns: Turns) {
@@ -70,6 +77,7 @@ impl Supervisor {
         let Some(phase) = self.turning.of.get(&id).map(|turns| turns.phase) else { return };
         let changed = before != Some(phase);
         self.news |= changed;
+        self.turn_news(now, id);
         if (changed || told) && matches!(phase, State::Waiting | State::NeedsInput) {
             self.rests(now, id);
         }

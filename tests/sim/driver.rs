@@ -248,7 +248,11 @@ impl Sim {
             Action::RemakeSocket(process) => self.remake_socket(&process),
             Action::Recover { records } => self.recover(Some(life), records),
             // no turn is seen
-            Action::KeepPlan(_) | Action::KeepSaid(_) | Action::NoteTurn { .. } | Action::Publish => {}
+            Action::KeepPlan(_)
+            | Action::KeepSaid(_)
+            | Action::NoteTurn { .. }
+            | Action::Notify { .. }
+            | Action::Publish => {}
             Action::Ended => self.ended(),
         }
     }

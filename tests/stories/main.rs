@@ -33,6 +33,7 @@ mod kills;
 mod losses;
 mod lost_races;
 mod names;
+mod notify;
 mod plans;
 mod reboot;
 mod recover;

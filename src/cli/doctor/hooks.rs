@@ -1,11 +1,10 @@
-//! The hooks in the providers' settings, each there once, and the user's own settings.
+//! The hooks in the providers' settings, each there once.
 
 use std::collections::BTreeMap;
 
 use super::finding::Finding;
 use crate::cli::print::shown;
 use crate::cli::setup::diff::shown_path;
-use crate::config::{Config, Loaded};
 use crate::hooks::settings::{Home, PROVIDERS};
 
 /// Our entries in the settings of every provider that was used here.
@@ -43,27 +42,6 @@ fn judge(provider: &str, file: &str, entries: &[(String, String)]) -> Finding {
     }
     Finding::bad("hooks", format!("{provider}: {file} calls ait for {}", twice.join(", ")))
         .hint("`ait setup` leaves each of them once")
-}
-
-/// Whether the user's settings can be taken.
-pub(super) fn config() -> Vec<Finding> {
-    let Some(path) = Config::path() else { return Vec::new() };
-    match Config::load() {
-        Err(wrong) => vec![
-            Finding::bad("config", shown(wrong.to_string().as_bytes()))
-                .hint("until it is put right, nothing of the file is taken"),
-        ],
-        Ok(Loaded { config, warnings }) => {
-            let unknown = warnings.into_iter().map(|words| Finding::note("config", shown(words.as_bytes())));
-            let refused = config.catalog().err().map(|wrong| {
-                Finding::bad(
-                    "config",
-                    format!("{}: {}", shown_path(&path), shown(wrong.to_string().as_bytes())),
-                )
-            });
-            unknown.chain(refused).collect()
-        }
-    }
 }
 
 #[cfg(test)]

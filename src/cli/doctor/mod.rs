@@ -2,6 +2,7 @@
 //!
 //! It only looks. Whatever cannot be looked at is said to be so, never passed over.
 
+mod config;
 mod faults;
 mod finding;
 mod hooks;
@@ -27,7 +28,7 @@ use servers::Touched;
 ///
 /// Tmux and its faults, folders, store, autostart, supervisor, and each server. It only looks.
 #[derive(Debug, ClapArgs)]
-#[command(after_help = "Exit codes: 0 nothing is wrong, 10 something is.")]
+#[command(after_help = "Exit codes: 0 nothing is wrong, 10 something is, 65 your settings cannot be taken.")]
 pub(super) struct Args {
     /// List everything ait has set on each tmux server and in your files.
     #[arg(long)]
@@ -64,17 +65,22 @@ struct TouchedFile {
 
 pub(super) fn run(args: Args) -> Result<Exit, Failure> {
     super::block_on(async move {
-        let report = look().await;
+        let (report, taken) = look().await;
         if args.json {
             print::json(&report)?;
         } else {
             print::text(&if args.touched { touched_text(&report.touched) } else { text(&report) })?;
         }
-        Ok(if report.healthy { Exit::OK } else { Exit::DEGRADED })
+        Ok(match (report.healthy, taken) {
+            (_, false) => Exit::BAD_DATA,
+            (true, true) => Exit::OK,
+            (false, true) => Exit::DEGRADED,
+        })
     })
 }
 
-async fn look() -> Report {
+/// What was found, and whether the settings can be taken.
+async fn look() -> (Report, bool) {
     let mut findings = surroundings::tmux().await;
     findings.push(surroundings::locale());
     let mut touched = TouchedAll::default();
@@ -100,7 +106,8 @@ async fn look() -> Report {
         }
         Err(wrong) => findings.push(Finding::bad("autostart", wrong.to_string().trim_end().to_owned())),
     }
-    findings.extend(hooks::config());
+    let (found, taken) = config::check();
+    findings.extend(found);
     findings.extend(hooks::check());
     findings.extend(surroundings::sockets(supervisor));
     for socket in sockets::all(&[], records.as_ref()) {
@@ -108,7 +115,8 @@ async fn look() -> Report {
         findings.extend(seen.findings);
         touched.servers.extend(seen.touched);
     }
-    Report { healthy: findings.iter().all(|finding| finding.level != Level::Bad), findings, touched }
+    let healthy = findings.iter().all(|finding| finding.level != Level::Bad);
+    (Report { healthy, findings, touched }, taken)
 }
 
 fn file(found: &service::Found) -> TouchedFile {

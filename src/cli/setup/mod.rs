@@ -14,7 +14,7 @@ use clap::{Args as ClapArgs, ValueEnum};
 use tmux_control::Version;
 
 use self::hooks::Hooks;
-use super::{Exit, Failure, adopt, ask, print, program, sockets};
+use super::{Exit, Failure, adopt, ask, print, program, settings, sockets};
 use crate::lifecycle;
 use crate::lifecycle::touched::{self, Touched};
 use crate::service::{self, Autostart, PASSED, Place, Plan, Start};
@@ -82,6 +82,8 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
 
 async fn set_up(args: &Args) -> Result<Exit, Failure> {
     let place = place()?;
+    // before anything is done: what follows asks for them
+    settings::catalog()?;
     let version = tmux_version().await?;
     print::text(&format!("{version}\n"))?;
     let autostart = match args.autostart {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::offer::Offers;
-use crate::api::{Happening, ServerState, ServerStatus, StatusReport, SupervisorStatus};
+use crate::api::{Happening, NotifyStatus, ServerState, ServerStatus, StatusReport, SupervisorStatus};
 use crate::cli::Exit;
 use crate::cli::turned::Turned;
 use crate::record::{Liveness, Record, Records, State};
@@ -34,6 +34,8 @@ pub(super) struct Overview {
     pub(super) recovered: Vec<Happening>,
     /// What happened lately, oldest first.
     pub(super) recent: Vec<Happening>,
+    /// What became of telling the user, if the settings want that.
+    pub(super) notify: Option<NotifyStatus>,
 }
 
 /// How things are; the exit code says it too.
@@ -205,6 +207,7 @@ impl Overview {
         needs_you.extend(
             trouble.map(|what| Need { record: None, what: format!("the store, to the supervisor: {what}") }),
         );
+        needs_you.extend(report.iter().flat_map(settings_needs));
         needs_you.extend(servers.iter().filter_map(unknown_server));
         needs_you.extend(records.iter().flat_map(|record| record_needs(record, offers)));
         let health = if corrupt {
@@ -228,9 +231,18 @@ impl Overview {
             needs_you,
             recovered: recent.iter().filter(back).cloned().collect(),
             recent,
+            notify: report.as_ref().and_then(|report| report.notify.clone()),
             supervisor: report.map(|report| report.supervisor),
         }
     }
+}
+
+/// What is wrong with the user's settings, as the supervisor took them.
+fn settings_needs(report: &StatusReport) -> impl Iterator<Item = Need> {
+    let settings = report.settings.as_ref().map(|why| format!("the settings, to the supervisor: {why}"));
+    let trouble = report.notify.as_ref().and_then(|notify| notify.trouble.as_ref());
+    let trouble = trouble.map(|why| format!("the command of `[notify]` does not work: {why}"));
+    settings.into_iter().chain(trouble).map(|what| Need { record: None, what })
 }
 
 fn unknown_server(server: &ServerStatus) -> Option<Need> {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::overview::{Known, Overview, RecordView, Shown};
-use crate::api::{Happening, ServerState, ServerStatus};
+use crate::api::{Happening, NotifyStatus, ServerState, ServerStatus};
 use crate::cli::print::shown;
 use crate::cli::table::columns;
 use crate::cli::turned;
@@ -31,6 +31,7 @@ pub(super) fn text(overview: &Overview, now: Moment) -> String {
     for server in &overview.servers {
         out.push_str(&self::server(server));
     }
+    out.push_str(&overview.notify.as_ref().map(notify).unwrap_or_default());
     out.push_str(&records(&overview.records, now));
     if !overview.needs_you.is_empty() {
         out.push_str("\nneeds you\n");
@@ -96,6 +97,13 @@ fn server(server: &ServerStatus) -> String {
         out.push_str(&format!("            {}\n", safe(note)));
     }
     out
+}
+
+fn notify(notify: &NotifyStatus) -> String {
+    let NotifyStatus { told, seen, held, waiting, failed, trouble: _ } = notify;
+    format!(
+        "notify      {told} told, {seen} seen anyway, {held} held back, {waiting} waiting, {failed} failed\n"
+    )
 }
 
 fn records(records: &[RecordView], now: Moment) -> String {

@@ -1,6 +1,7 @@
 //! A user's terminal on a private server, as an interactive client sees it.
 
 use std::io::Write;
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -18,10 +19,16 @@ impl Terminal {
     /// Attaches to `target`, or to what tmux chooses, and waits until it is there.
     #[track_caller]
     pub(crate) fn attach(tmux: &Tmux, target: Option<&str>) -> Terminal {
+        Terminal::recorded(tmux, target, Path::new("/dev/null"))
+    }
+
+    /// The same, all that it is sent written to `record`.
+    #[track_caller]
+    pub(crate) fn recorded(tmux: &Tmux, target: Option<&str>, record: &Path) -> Terminal {
         let target = target.map(|target| format!(" -t '{target}'")).unwrap_or_default();
         let line = format!("'{}' -u -S '{}' attach{target}", real_binary().display(), tmux.socket_text());
         let mut command = tmux.home().command("script");
-        command.args(["-q", "-f", "-e", "-c", &line, "/dev/null"]);
+        command.args(["-q", "-f", "-e", "-c", &line]).arg(record);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         let terminal = Terminal { client: Running::start(&mut command) };
         wait_until("the terminal to be attached", DEADLINE, || terminal.find(tmux).map(drop));
@@ -32,6 +39,13 @@ impl Terminal {
     #[track_caller]
     pub(crate) fn session(&self, tmux: &Tmux) -> String {
         self.find(tmux).unwrap_or_default()
+    }
+
+    /// What the terminal sends: keys, or what it says of itself.
+    #[track_caller]
+    pub(crate) fn sends(&mut self, bytes: &[u8]) {
+        let pipe = self.client.child().stdin.as_mut().unwrap();
+        pipe.write_all(bytes).and_then(|()| pipe.flush()).unwrap();
     }
 
     fn find(&self, tmux: &Tmux) -> Option<String> {

@@ -1,0 +1,209 @@
+//! The user's own command, told of what happened: one object on its standard input, and never waited for by the loop.
+//!
+//! At most [`CHILDREN`] run at once and [`QUEUE`] wait; each has its span to end, is then asked to and at last killed, with its
+//! whole process group, and always collected. It is given no terminal, no descriptor of ours, no variable that marks an agent or
+//! holds a secret, and nothing but its own words as arguments.
+
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bstr::BString;
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::AsyncWriteExt;
+use tokio::process::{Child, Command};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinHandle;
+
+use super::Driver;
+use crate::config::{self, Terminal};
+use crate::provider;
+use crate::supervisor::Input;
+use crate::supervisor::notify::note::Note;
+
+/// Commands that run at once.
+const CHILDREN: usize = 4;
+/// Notes that wait for their command.
+const QUEUE: usize = 32;
+/// How long the writing to terminals may take.
+const WRITING: Duration = Duration::from_secs(5);
+/// How long it has once it was asked to end.
+const GRACE: Duration = Duration::from_secs(2);
+/// How long the end of all of them is waited for when we end.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// One run: the words of the command and what it reads.
+#[derive(Debug, Clone)]
+pub(super) struct Run {
+    words: Vec<OsString>,
+    text: Vec<u8>,
+    span: Duration,
+}
+
+/// Runs commands, one after another where many are wanted at once.
+pub(super) struct Notifier {
+    runs: mpsc::Sender<Run>,
+    task: JoinHandle<()>,
+    groups: Groups,
+    room: Arc<Semaphore>,
+}
+
+/// The process groups that run.
+type Groups = Arc<Mutex<BTreeSet<i32>>>;
+
+impl Driver {
+    /// Tells the user in the ways they want.
+    pub(super) fn tell_user(&self, note: &Note, ttys: &[BString]) {
+        let config::Notify { command, terminal, timeout, .. } = &self.notify;
+        if !command.is_empty() {
+            let words = command.iter().map(OsString::from).collect();
+            match serde_json::to_vec(note) {
+                Ok(text) => self.run(Run { words, text, span: *timeout }),
+                Err(error) => self.later(Input::Notified(Err(error.to_string()))),
+            }
+        }
+        if *terminal != Terminal::Off && !ttys.is_empty() {
+            let mut words: Vec<OsString> = vec![self.program.clone().into()];
+            words.extend(["tell", "--terminal", terminal.word(), "--"].map(OsString::from));
+            words.extend(ttys.iter().map(|tty| OsStr::from_bytes(tty).to_owned()));
+            self.run(Run { words, text: note.line().into(), span: WRITING });
+        }
+    }
+
+    fn run(&self, mut run: Run) {
+        run.text.push(b'\n');
+        if let Err(why) = self.notifier.run(run) {
+            self.later(Input::Notified(Err(why)));
+        }
+    }
+}
+
+impl Notifier {
+    /// Nothing runs yet; what comes of each run goes to `inbox`.
+    pub(super) fn start(inbox: mpsc::Sender<Input>) -> Self {
+        let (runs, todo) = mpsc::channel(QUEUE);
+        let (groups, room) = (Groups::default(), Arc::new(Semaphore::new(CHILDREN)));
+        let task = tokio::spawn(work(todo, inbox, Arc::clone(&groups), Arc::clone(&room)));
+        Self { runs, task, groups, room }
+    }
+
+    /// Runs it when it is its turn.
+    ///
+    /// # Errors
+    /// Too many wait; it is not run.
+    fn run(&self, run: Run) -> Result<(), String> {
+        self.runs.try_send(run).map_err(|_| format!("{QUEUE} others wait for the command"))
+    }
+
+    /// Ends all that runs.
+    pub(super) async fn end(self) {
+        self.task.abort();
+        for group in all(&self.groups) {
+            end(group, Signal::KILL);
+        }
+        // a process that cannot be killed is not waited for
+        let _ = tokio::time::timeout(FAREWELL, self.room.acquire_many(CHILDREN as u32)).await;
+    }
+}
+
+async fn work(
+    mut todo: mpsc::Receiver<Run>,
+    inbox: mpsc::Sender<Input>,
+    groups: Groups,
+    room: Arc<Semaphore>,
+) {
+    while let Some(run) = todo.recv().await {
+        let Ok(place) = Arc::clone(&room).acquire_owned().await else { return };
+        let (inbox, groups) = (inbox.clone(), Arc::clone(&groups));
+        tokio::spawn(async move {
+            let result = perform(run, &groups).await;
+            if let Err(why) = &result {
+                tracing::warn!(%why, "the user is not told");
+            }
+            drop(place);
+            // the loop may have ended
+            let _ = inbox.send(Input::Notified(result)).await;
+        });
+    }
+}
+
+/// Runs it to its end.
+async fn perform(run: Run, groups: &Groups) -> Result<(), String> {
+    let mut child = spawn(&run.words).map_err(|error| format!("it cannot be started: {error}"))?;
+    let group = child.id().and_then(|pid| i32::try_from(pid).ok()).unwrap_or_default();
+    lock(groups).insert(group);
+    let fed = feed(&mut child, run.text);
+    let ended = tokio::time::timeout(run.span, async {
+        let ((), ended) = tokio::join!(fed, child.wait());
+        ended
+    })
+    .await;
+    let result = match ended {
+        Ok(Ok(status)) if status.success() => Ok(()),
+        Ok(Ok(status)) => Err(format!("it ended with {status}")),
+        Ok(Err(error)) => Err(format!("its end is not told: {error}")),
+        Err(_) => {
+            end(group, Signal::TERM);
+            let stopped = tokio::time::timeout(GRACE, child.wait()).await;
+            // its own children may not have obeyed
+            end(group, Signal::KILL);
+            if stopped.is_err() {
+                let _ = child.wait().await;
+            }
+            Err(format!("it took longer than {} s and was ended", run.span.as_secs()))
+        }
+    };
+    lock(groups).remove(&group);
+    result
+}
+
+fn spawn(words: &[OsString]) -> std::io::Result<Child> {
+    let (program, arguments) =
+        words.split_first().ok_or_else(|| std::io::Error::other("there is no command"))?;
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .current_dir("/")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .kill_on_drop(true)
+        .env_remove("TMUX")
+        .env_remove("TMUX_PANE");
+    for (name, _) in std::env::vars_os() {
+        let told = name.to_str().is_some_and(provider::may_be_kept);
+        if !told {
+            command.env_remove(name);
+        }
+    }
+    command.spawn()
+}
+
+/// Gives it its object; one that does not read it all is no failure of ours.
+fn feed(child: &mut Child, text: Vec<u8>) -> impl Future<Output = ()> + use<> {
+    let stdin = child.stdin.take();
+    async move {
+        if let Some(mut stdin) = stdin {
+            let _ = stdin.write_all(&text).await;
+        }
+    }
+}
+
+fn end(group: i32, signal: Signal) {
+    if let Some(group) = Pid::from_raw(group) {
+        // it may be gone
+        let _ = kill_process_group(group, signal);
+    }
+}
+
+fn lock(groups: &Groups) -> std::sync::MutexGuard<'_, BTreeSet<i32>> {
+    groups.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn all(groups: &Groups) -> Vec<i32> {
+    lock(groups).iter().copied().collect()
+}
