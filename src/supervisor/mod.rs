@@ -54,8 +54,9 @@ use word::Saying;
 
 /// A question without an answer for this long makes the server unknown.
 const ANSWER: Duration = Duration::from_secs(5);
-/// How long a dead server's last words are waited for: they say how it ended.
-const LAST_WORDS: Duration = Duration::from_millis(200);
+/// How long a dead server's last words are waited for: they say how it ended. Its client ends by itself once it gets to run, which
+/// a busy machine puts off; only for one that is stopped this is the end of waiting.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 /// How long a server that has no session left but ours is kept, so that the ends of its last agents are heard of.
 const LAST_ENDS: Duration = Duration::from_secs(1);
 /// How soon a server without a session ends once we left it.

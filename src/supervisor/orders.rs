@@ -55,7 +55,7 @@ impl Supervisor {
             up.soil(now.mono);
         }
         match (open.ask, answer) {
-            (Ask::Listing, Answer::Listing(snapshot)) => {
+            (Ask::Listing, Answer::Listing(snapshot)) if up.is_whole(&snapshot) => {
                 if !up.world.is_complete() {
                     self.news = true;
                 }
@@ -67,7 +67,8 @@ impl Supervisor {
             (Ask::Pane(pane), answer) => self.pane_told(now, socket, tag, pane, answer),
             (
                 Ask::Listing,
-                Answer::Failed(_)
+                Answer::Listing(_)
+                | Answer::Failed(_)
                 | Answer::Done
                 | Answer::NotDone
                 | Answer::Habits(_)
@@ -247,10 +248,11 @@ impl Supervisor {
         }
     }
 
-    /// An answer about one pane: what it shows holds for every agent that was found dead before it was asked.
+    /// An answer about one pane: what it shows holds for every agent that was found dead before it was asked. That it is nowhere
+    /// says a server on its way out, too: what became of it the next listing tells.
     fn pane_told(&mut self, now: Now, socket: &Path, tag: Tag, pane: PaneId, answer: Answer) {
         let Some(up) = self.servers.get_mut(socket).and_then(super::Server::up_mut) else { return };
-        let told = if let Answer::Pane(row) = answer {
+        let told = if let Answer::Pane(Some(row)) = answer {
             up.world.put(pane, row);
             true
         } else {

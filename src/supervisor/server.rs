@@ -9,6 +9,7 @@ use tmux_control::{PaneId, WindowId};
 use super::input::{Ask, Identity, LinkId, Tag};
 use crate::api::Happening;
 use crate::record::{Location, Nonce, ProcessId, RecordId, Records, StateName};
+use crate::world::rows::Snapshot;
 use crate::world::{Stranger, World};
 
 /// Listings under way at once: one that may have been asked too early, one that was asked after.
@@ -350,6 +351,12 @@ impl Up {
             moved: false,
             empty: None,
         }
+    }
+
+    /// Whether a listing is of the whole server. One without our own session is of a server that was told to end: it has closed
+    /// everything, and answers until its last client has left.
+    pub(super) fn is_whole(&self, snapshot: &Snapshot) -> bool {
+        snapshot.sessions.iter().any(|row| row.id == self.identity.session)
     }
 
     /// The world may be wrong since now.

@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bstr::BString;
-use tmux_control::{Command, SessionId, Version};
+use tmux_control::{Command, PaneId, SessionId, Version};
 use tokio::sync::oneshot;
 
 use super::client::{Client, ReplyError, SendError};
@@ -42,7 +42,7 @@ const STEP: Duration = Duration::from_secs(5);
 
 /// The safety net for what no notification tells (respawns, panes of other sessions), once a second; and it wakes the
 /// server, which up to 3.7c holds late renames back until something does.
-const HEARTBEAT: &str = "hb::#{S:#{W:#{P:#{pane_id}=#{pane_dead}#,#{pane_pid} }}}";
+const HEARTBEAT: (&str, &str) = ("hb", "#{S:#{W:#{P:#{pane_id}=#{pane_dead}#,#{pane_pid} }}}");
 
 /// Why there is no control client. Only [`Unanswered::NoServer`] says anything about the server.
 #[derive(Debug, thiserror::Error)]
@@ -171,17 +171,16 @@ impl Started {
         let who = Who::parse(&answer).ok_or_else(|| lost(socket, "no identity"))?;
         // its start is read now; that it answers afterwards proves that the pid was its own
         let server = identify(who.pid);
-        self.ask(socket, &Command::new("refresh-client").args(["-B", HEARTBEAT])).await?;
-        let flow = format!("{FLOW}::#{{S:#{{W:#{{window_id}}:#{{e|/:#{{window_activity}},{FLOW_SPAN}}} }}}}");
-        self.ask(socket, &Command::new("refresh-client").args(["-B", &flow])).await?;
-        let titles = format!("{TITLES}::{TITLES_FORMAT}");
-        self.ask(socket, &Command::new("refresh-client").args(["-B", &titles])).await?;
         let panes = self.ask(socket, &own_panes(who.session)).await?;
         let (hold, pid) =
             hold_pane(&panes).ok_or_else(|| AttachError::NotOurs { socket: socket.to_owned() })?;
         let holder = identify(pid).ok_or_else(|| lost(socket, "the hidden pane is not to be seen"))?;
         // whatever the user has set for theirs, this pane must go when its process does
         self.ask(socket, &close_when_done(hold)).await?;
+        let flow = format!("#{{S:#{{W:#{{window_id}}:#{{e|/:#{{window_activity}},{FLOW_SPAN}}} }}}}");
+        for (name, format) in [HEARTBEAT, (FLOW, &flow), (TITLES, TITLES_FORMAT)] {
+            self.ask(socket, &subscribe(name, hold, format)).await?;
+        }
         let identity = Identity {
             server,
             pid: who.pid,
@@ -250,6 +249,13 @@ fn start(
     let (wake, waker) = io::pipe().map_err(failed)?;
     let shared = Stream::start(command, wake, attached).map_err(failed)?;
     Ok(Started { shared, waker })
+}
+
+/// Has the value of a format told when it changes. It is that of our own pane, although it is about all there is: a subscription
+/// of the session crashes a server that was told to end (3.3a), when its second comes round while the client, which has no
+/// session any more, is still on its way out. On a busy machine that takes long enough to happen.
+fn subscribe(name: &str, hold: PaneId, format: &str) -> Command {
+    Command::new("refresh-client").args(["-B", &format!("{name}:{hold}:{format}")])
 }
 
 fn lost(socket: &Path, why: &str) -> AttachError {

@@ -127,12 +127,9 @@ impl World {
         self.complete = true;
     }
 
-    /// Takes what was answered of one pane: its row, or that it is in no window.
-    pub fn put(&mut self, id: PaneId, row: Option<PaneRow>) {
-        match row {
-            Some(row) => self.panes.insert(id, row),
-            None => self.panes.remove(&id),
-        };
+    /// Takes what was answered of one pane.
+    pub fn put(&mut self, id: PaneId, row: PaneRow) {
+        self.panes.insert(id, row);
     }
 
     /// Hears a notification. Names apply at once; everything else asks for a new listing.

@@ -203,7 +203,7 @@ fn what_came_and_went_leaves_no_descriptor() {
         come_and_go();
     }
     wait_until("no more descriptors than before", DEADLINE, || (open() <= before).then_some(()));
-    assert_eq!(proc::zombies(supervisor.process().pid), []);
+    proc::all_reaped(supervisor.process().pid);
     home.all_live(&[&stays]);
 }
 

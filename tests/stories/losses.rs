@@ -5,8 +5,12 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use crate::support::store::Generations;
-use crate::support::supervisor::server_of;
+use crate::support::supervisor::{control_client, server_of};
+use crate::support::wait::stays;
 use crate::support::{Agent, DEADLINE, Home, Supervisor, Tmux, agents, proc, wait_until};
+
+/// How long a busy machine may leave a process waiting; longer than the second between two heartbeats.
+const WAITS: Duration = Duration::from_secs(2);
 
 /// Agents in two sessions, some of them sharing a window, and an unrelated pane.
 struct Fleet {
@@ -90,6 +94,27 @@ fn a_server_told_to_end_loses_its_agents_as_stopped() {
 }
 
 #[test]
+fn a_server_told_to_end_is_a_stopped_one_however_long_its_client_takes_to_leave() {
+    let fleet = Fleet::new();
+    let generations = Generations::of(&fleet.home);
+    let client = control_client(&fleet.tmux).expect("a control client");
+    let (server, agents) =
+        (fleet.tmux.server(), fleet.agents.iter().map(|agent| agent.pane.process()).collect::<Vec<_>>());
+    client.signal(Signal::STOP);
+    server.signal(Signal::TERM);
+    // it has closed all panes, answers questions, and has its heartbeat
+    assert!(agents.iter().all(|agent| agent.dies(DEADLINE)));
+    stays("the server waits for its client, and its agents are not said to have ended", WAITS, || {
+        assert!(server.alive(), "it crashed");
+        fleet.home.archived().is_empty()
+    });
+    client.signal(Signal::CONT);
+    assert!(server.dies(DEADLINE));
+    fleet.all_lost("server_stopped", generations);
+    fleet.rejoin();
+}
+
+#[test]
 fn a_killed_server_loses_its_agents_as_crashed() {
     let fleet = Fleet::new();
     let generations = Generations::of(&fleet.home);
@@ -105,6 +130,20 @@ fn a_crashed_server_loses_its_agents_as_crashed() {
     fleet.tmux.kill(Signal::SEGV);
     fleet.all_lost("server_crashed", generations);
     fleet.rejoin();
+}
+
+#[test]
+fn a_killed_server_whose_client_has_no_time_to_say_so_is_a_crash_all_the_same() {
+    let fleet = Fleet::new();
+    let generations = Generations::of(&fleet.home);
+    let client = control_client(&fleet.tmux).expect("a control client");
+    client.signal(Signal::STOP);
+    fleet.tmux.kill(Signal::KILL);
+    stays("nobody is lost before it is known how", WAITS, || {
+        fleet.agents.iter().all(|agent| fleet.home.record(&agent.id).unwrap()["state"] == "live")
+    });
+    client.signal(Signal::CONT);
+    fleet.all_lost("server_crashed", generations);
 }
 
 #[test]
@@ -202,7 +241,7 @@ fn a_deleted_socket_is_no_end() {
     assert_eq!(answer, server.pid.to_string(), "the same server");
     fleet.tmux.ok(["rename-window", "-t", &fleet.agents[1].pane.window, "after"]);
     fleet.home.until_window(&fleet.agents[1].id, "after");
-    assert_eq!(proc::zombies(fleet.supervisor.process().pid), []);
+    proc::all_reaped(fleet.supervisor.process().pid);
 }
 
 #[test]
@@ -216,7 +255,7 @@ fn a_deleted_socket_is_unknown_to_a_supervisor_that_starts() {
         let of = server_of(status, &fleet.tmux)?;
         matches!(of["state"]["is"].as_str(), Some("unknown" | "watching")).then_some(())
     });
-    crate::support::wait::stays("all records are live", Duration::from_secs(2), || {
+    stays("all records are live", Duration::from_secs(2), || {
         fleet.agents.iter().all(|agent| fleet.home.record(&agent.id).is_some_and(|r| r["state"] == "live"))
     });
     assert!(fleet.tmux.server().alive());

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 
 use crate::support::run::Running;
 use crate::support::store::Generations;
-use crate::support::supervisor::server_of;
+use crate::support::supervisor::{control_client, server_of};
 use crate::support::{Agent, Home, Supervisor, Tmux, proc, wait};
 
 /// How long a thing that heals by itself may take to do so.
@@ -70,7 +70,7 @@ impl Fleet {
         assert!(healed.is_some(), "not watched again after {HEALING:?}: {last}\n{}", self.supervisor.log());
         assert!(self.nothing_happened());
         self.home.all_live(&self.agents.iter().collect::<Vec<_>>());
-        assert_eq!(proc::zombies(self.supervisor.process().pid), [], "every child was waited for");
+        proc::all_reaped(self.supervisor.process().pid);
         self.tmux.ok(["rename-window", "-t", &self.agents[2].pane.window, "healed"]);
         self.home.until_window(&self.agents[2].id, "healed");
     }
@@ -206,22 +206,16 @@ fn a_listing_that_fails_once_removes_nothing() {
 #[test]
 fn a_client_that_is_killed_or_detached_is_made_again() {
     let fleet = Fleet::new();
-    let client = || {
-        let answer =
-            fleet.tmux.ok(["list-clients", "-F", "#{client_control_mode} #{client_pid} #{session_name}"]);
-        let line = answer.lines().find(|line| line.starts_with("1 ") && line.ends_with(" _ait"))?.to_owned();
-        line.split(' ').nth(1)?.parse::<u32>().ok()
-    };
     for way in ["kill", "detach", "session"] {
-        let before = client().expect("a control client");
+        let before = control_client(&fleet.tmux).expect("a control client");
         match way {
-            "kill" => {
-                assert!(proc::Process::of(before).is_some_and(|p| p.signal(Signal::KILL)))
-            }
+            "kill" => assert!(before.signal(Signal::KILL)),
             "detach" => drop(fleet.tmux.ok(["detach-client", "-s", "=_ait"])),
             _ => drop(fleet.tmux.ok(["kill-session", "-t", "=_ait"])),
         }
-        wait::wait_until("another client", HEALING, || client().filter(|now| *now != before));
+        wait::wait_until("another client", HEALING, || {
+            control_client(&fleet.tmux).filter(|now| *now != before)
+        });
         fleet.supervisor.watching(&fleet.tmux, 3);
         assert!(fleet.nothing_happened(), "{way}");
         let sessions = fleet.tmux.ok(["list-sessions", "-F", "#{session_name}"]);

@@ -9,6 +9,9 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
+use super::DEADLINE;
+use super::wait::within;
+
 /// A process that cannot be mistaken for a later one under the same pid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Process {
@@ -133,10 +136,26 @@ pub(crate) fn blocked(pid: u32) -> u64 {
     line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default()
 }
 
+/// Waits until no child of `pid` is a zombie: one that ended this instant is not waited for yet.
+#[track_caller]
+pub(crate) fn all_reaped(pid: u32) {
+    let none = within(DEADLINE, || zombies(pid).is_empty().then_some(()));
+    assert!(none.is_some(), "children of {pid} that nobody waits for: {:?}", zombies(pid));
+}
+
 /// The command line, words joined by a space; empty for a zombie or a kernel thread.
 pub(crate) fn command(pid: u32) -> String {
     let bytes = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     String::from_utf8_lossy(&bytes).replace('\0', " ").trim_end().to_owned()
+}
+
+/// The processes that have a file below `folder` open.
+pub(crate) fn holders(folder: &Path) -> Vec<u32> {
+    let holds = |pid: &u32| {
+        let open = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        open.filter_map(|fd| fs::read_link(fd.path()).ok()).any(|file| file.starts_with(folder))
+    };
+    all().into_iter().filter(holds).collect()
 }
 
 /// The living processes whose environment or command line names `folder`: everything a story started.

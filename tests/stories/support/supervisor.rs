@@ -157,6 +157,14 @@ pub(crate) fn control_clients(server: &Tmux) -> Vec<String> {
     answer.text().lines().filter_map(|line| line.strip_prefix("1 ")).map(str::to_owned).collect()
 }
 
+/// The process of the supervisor's control client on `server`, if one sits in `_ait`.
+#[track_caller]
+pub(crate) fn control_client(server: &Tmux) -> Option<Process> {
+    let answer = server.ok(["list-clients", "-F", "#{client_control_mode} #{session_name} #{client_pid}"]);
+    let pid = answer.lines().find_map(|line| line.strip_prefix("1 _ait "))?.to_owned();
+    Process::of(pid.parse().ok()?)
+}
+
 /// What a report says of `server`.
 pub(crate) fn server_of<'a>(status: &'a Value, server: &Tmux) -> Option<&'a Value> {
     let servers = status["servers"].as_array()?;
