@@ -118,6 +118,10 @@ fn perform(store: &Store, system: &System, job: Job, last: &mut Option<Arc<Snaps
                     pane.cwd = cwd.map(|cwd| cwd.to_string_lossy().into_owned());
                 }
             }
+            // one that is on its way out is nowhere
+            if let Some(before) = store.plan(&plan.server) {
+                plan.recall(&before);
+            }
             if let Err(error) = store.write_plan(&plan) {
                 tracing::warn!(%error, "what stands where is not kept");
             }

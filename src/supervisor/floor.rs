@@ -1,6 +1,6 @@
 //! Floor plans: what stands where is kept of each server, by event, so that a crash takes no split and no companion with it.
 //!
-//! A pane that is gone stays in the plan for a while: a server's end, and a shutdown above all, takes the panes first.
+//! A pane or an agent that is gone stays in the plan for a while: a server's end, and a shutdown above all, takes them first.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,10 +12,10 @@ use super::{Action, Now, Server, Supervisor};
 use crate::record::{RecordId, ServerEpoch};
 use crate::world::plan::Plan;
 
-/// How long a plan is kept that names panes which are gone.
+/// How long a plan is kept that names panes or agents which are gone.
 const LINGER: Duration = Duration::from_secs(90);
 
-/// The plans as they were last kept.
+/// The plans as they were last kept, one a socket: a client that is made anew meets the same server, maybe on its way out.
 #[derive(Debug, Default)]
 pub(super) struct Plans {
     of: BTreeMap<PathBuf, Kept>,
@@ -24,7 +24,7 @@ pub(super) struct Plans {
 #[derive(Debug)]
 struct Kept {
     plan: Plan,
-    /// When one that names fewer panes takes its place.
+    /// When one that names fewer takes its place.
     due: Option<Duration>,
     /// There was output since: a companion may be elsewhere.
     stale: bool,
@@ -38,7 +38,7 @@ impl Supervisor {
         }
     }
 
-    /// When a plan that names fewer panes is to be kept.
+    /// When a plan that names fewer panes or agents is to be kept.
     pub(super) fn plans_due(&self) -> Option<Duration> {
         // one that is not told of now is kept with the answer that tells
         let told = |socket: &PathBuf| self.servers.get(socket).is_some_and(|server| self.is_told(server));
@@ -60,9 +60,6 @@ impl Supervisor {
                 fresh.push((socket.clone(), plan));
             }
         }
-        self.plans
-            .of
-            .retain(|socket, _| self.servers.get(socket).is_some_and(|server| server.up().is_some()));
         for (socket, plan) in fresh {
             let kept = self.plans.of.get_mut(&socket).filter(|kept| kept.plan.server == plan.server);
             if let Some(kept) = kept {

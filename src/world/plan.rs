@@ -1,6 +1,8 @@
 //! A floor plan: what stood where on one server, of the windows that hold an agent. It is what brings companions, splits and
 //! layouts back after the server is gone.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use tmux_control::PaneId;
 
@@ -64,13 +66,29 @@ impl Plan {
         self.windows.iter().find(|window| window.panes.iter().any(|pane| pane.record == Some(record)))
     }
 
-    /// Whether every pane of `before` is still in a window of this one.
+    /// Whether every pane of `before` is still in a window of this one, and one with an agent still has one.
     #[must_use]
     pub fn keeps(&self, before: &Self) -> bool {
-        let pids = |plan: &Self| -> std::collections::BTreeSet<i32> {
-            plan.windows.iter().flat_map(|window| window.panes.iter().map(|pane| pane.pid)).collect()
-        };
-        pids(self).is_superset(&pids(before))
+        let panes: BTreeMap<i32, Option<RecordId>> =
+            self.panes().map(|pane| (pane.pid, pane.record)).collect();
+        before
+            .panes()
+            .all(|was| panes.get(&was.pid).is_some_and(|record| was.record.is_none() || record.is_some()))
+    }
+
+    /// Says where those companions were last of which that cannot be told now.
+    pub fn recall(&mut self, before: &Self) {
+        let folders: BTreeMap<i32, &String> =
+            before.panes().filter_map(|pane| Some((pane.pid, pane.cwd.as_ref()?))).collect();
+        for pane in self.windows.iter_mut().flat_map(|window| &mut window.panes) {
+            if pane.record.is_none() && pane.cwd.is_none() {
+                pane.cwd = folders.get(&pane.pid).map(|folder| (*folder).clone());
+            }
+        }
+    }
+
+    fn panes(&self) -> impl Iterator<Item = &PlanPane> {
+        self.windows.iter().flat_map(|window| &window.panes)
     }
 }
 
@@ -147,6 +165,52 @@ pub fn leaves(layout: &[u8]) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A plan of one window with these panes: process, record, folder.
+    fn plan(panes: &[(i32, Option<u32>, Option<&str>)]) -> Plan {
+        let pane = |(pid, record, cwd): &(i32, Option<u32>, Option<&str>)| PlanPane {
+            record: record.map(RecordId::from_bits),
+            pid: *pid,
+            cwd: cwd.map(str::to_owned),
+            active: false,
+        };
+        let window = PlanWindow {
+            session: "main".into(),
+            window: 1,
+            name: "w".into(),
+            index: 0,
+            active: true,
+            layout: String::new(),
+            panes: panes.iter().map(pane).collect(),
+            restored: false,
+        };
+        Plan { server: ServerEpoch::default(), windows: vec![window] }
+    }
+
+    #[test]
+    fn a_plan_keeps_another_with_all_its_panes_and_agents() {
+        let before = plan(&[(10, Some(1), None), (11, None, None)]);
+        for (now, keeps) in [
+            (plan(&[(10, Some(1), None), (11, None, None)]), true),
+            (plan(&[(11, None, None), (10, Some(1), None), (12, Some(2), None)]), true),
+            (plan(&[(10, Some(1), None), (11, Some(2), None)]), true),
+            (plan(&[(10, Some(1), None)]), false),
+            // the agent ended below its shell
+            (plan(&[(10, None, None), (11, Some(2), None)]), false),
+            (plan(&[(10, Some(2), None), (11, None, None)]), true),
+        ] {
+            assert_eq!(now.keeps(&before), keeps, "{now:?}");
+        }
+    }
+
+    #[test]
+    fn a_companion_that_goes_was_last_where_it_was_seen_last() {
+        let mut now =
+            plan(&[(10, Some(1), None), (11, None, None), (12, None, Some("/here")), (13, None, None)]);
+        now.recall(&plan(&[(10, None, Some("/a")), (11, None, Some("/b")), (12, None, Some("/c"))]));
+        let folders: Vec<Option<&str>> = now.panes().map(|pane| pane.cwd.as_deref()).collect();
+        assert_eq!(folders, [None, Some("/b"), Some("/here"), None]);
+    }
 
     #[test]
     fn the_panes_of_a_layout_in_its_order() {
