@@ -11,7 +11,7 @@ use rustix::fs::inotify;
 use serde_json::json;
 
 use super::{ONE, Stores, TIMED, TWO};
-use crate::support::{AIT, Ran};
+use crate::support::{AIT, DEADLINE, Ran, proc, wait_until};
 
 /// A watch on a folder and all below it.
 struct Watch {
@@ -20,6 +20,11 @@ struct Watch {
 
 impl Watch {
     fn on(root: &Path) -> Watch {
+        // what another story starts holds our files for a moment, and closes what we have written and closed already
+        wait_until("nobody else to have the files", DEADLINE, || {
+            let me = std::process::id();
+            proc::holders(root).iter().all(|pid| *pid == me).then_some(())
+        });
         let fd = inotify::init(inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC).unwrap();
         let flags = inotify::WatchFlags::CREATE
             | inotify::WatchFlags::MODIFY
