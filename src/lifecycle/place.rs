@@ -102,9 +102,11 @@ pub async fn place(ground: &Ground<'_>, socket: &Path, records: &[Record]) -> Re
     Ok(site.placed)
 }
 
-/// The windows these records were in, by session and index, each with the life of the server it was of.
+/// The windows these records were in, by session and index, each with the life of the server it was of: that of the record, or
+/// an earlier one where that went before its plan was kept.
 fn windows(store: &Store, records: &[Record]) -> Vec<(ServerEpoch, PlanWindow)> {
     let mut plans = BTreeMap::new();
+    let mut earlier = None;
     let mut windows: Vec<(ServerEpoch, PlanWindow)> = Vec::new();
     for record in records {
         let Some(epoch) = &record.ait.server else { continue };
@@ -117,6 +119,14 @@ fn windows(store: &Store, records: &[Record]) -> Vec<(ServerEpoch, PlanWindow)> 
             .or_insert_with(|| store.plan(epoch));
         if let Some(window) = plan.as_ref().and_then(|plan| plan.window_of(record.id)) {
             windows.push((epoch.clone(), window.clone()));
+            continue;
+        }
+        let earlier = earlier.get_or_insert_with(|| store.plans());
+        let before = earlier.iter().find_map(|plan| Some((&plan.server, plan.window_of(record.id)?)));
+        if let Some((of, window)) = before {
+            // companions that came back went with the server they came back to
+            let lives = process::identify(epoch.pid).is_some_and(|process| process == epoch.process());
+            windows.push((of.clone(), PlanWindow { restored: window.restored && lives, ..window.clone() }));
             continue;
         }
         // no plan of it: what the record knows

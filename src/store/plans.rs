@@ -1,15 +1,19 @@
-//! Floor plans on disk: one file per life of a server, as long as a record names that life.
+//! Floor plans on disk: one file per life of a server, as long as it is the last that says where the agent of a record stood.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use super::{Store, StoreError, checkpoint, make_private};
-use crate::record::{Record, ServerEpoch};
+use crate::record::{Record, RecordId, ServerEpoch};
 use crate::world::plan::Plan;
 
 /// The longest plan that is read, in bytes.
 const LONGEST: u64 = 8 * 1024 * 1024;
+/// Plans that are looked through.
+const MOST: usize = 64;
 
 impl Store {
     /// Keeps a plan in place of the one before of that life.
@@ -26,26 +30,42 @@ impl Store {
     /// The plan of that life of a server, if one was kept that can be read.
     #[must_use]
     pub fn plan(&self, server: &ServerEpoch) -> Option<Plan> {
-        let path = self.plan_file(server);
-        let mut text = Vec::new();
-        // what is no regular file (a pipe) would be waited for
-        if !path.symlink_metadata().is_ok_and(|meta| meta.is_file()) {
-            return None;
-        }
-        fs::File::open(path).and_then(|file| file.take(LONGEST).read_to_end(&mut text)).ok()?;
-        let plan: Plan = serde_json::from_slice(&text).ok()?;
-        plan.server.is_same_life(server).then_some(plan)
+        read(&self.plan_file(server)).filter(|plan| plan.server.is_same_life(server))
+    }
+
+    /// All plans that were kept and can be read, the latest first, [`MOST`] at the most.
+    #[must_use]
+    pub fn plans(&self) -> Vec<Plan> {
+        let entries = fs::read_dir(self.paths.plans()).into_iter().flatten().flatten();
+        let mut files: Vec<(SystemTime, PathBuf)> = entries
+            .filter_map(|entry| Some((entry.metadata().and_then(|meta| meta.modified()).ok()?, entry.path())))
+            .collect();
+        files.sort_by(|one, other| other.cmp(one));
+        files.iter().take(MOST).filter_map(|(_, path)| read(path)).collect()
     }
 
     /// Removes the plans of lives that no record names, nor one of `ended`: what a shutdown ended first comes back with the rest.
+    /// One that names an agent whose own server went before its plan was kept stays.
     pub fn sweep_plans<'a>(&self, ended: impl IntoIterator<Item = &'a Record>) {
         let Ok(snapshot) = self.read() else { return };
-        let plan_of = |record: &Record| record.ait.server.as_ref().map(|server| self.plan_file(server));
-        let mut named: Vec<PathBuf> = snapshot.records.iter().filter_map(plan_of).collect();
-        named.extend(ended.into_iter().filter_map(plan_of));
+        let mut records: Vec<&Record> = ended.into_iter().collect();
+        records.extend(snapshot.records.iter());
+        let lives = || records.iter().filter_map(|record| record.ait.server.as_ref());
+        let named: BTreeSet<PathBuf> = lives().map(|server| self.plan_file(server)).collect();
+        let planned: BTreeSet<RecordId> = named
+            .iter()
+            .filter_map(|path| read(path))
+            .flat_map(|plan| plan.agents().collect::<Vec<_>>())
+            .collect();
+        let wanted: BTreeSet<RecordId> =
+            records.iter().map(|record| record.id).filter(|id| !planned.contains(id)).collect();
         for entry in fs::read_dir(self.paths.plans()).into_iter().flatten().flatten() {
-            if !named.contains(&entry.path()) {
-                let _ = fs::remove_file(entry.path());
+            let path = entry.path();
+            let still = named.contains(&path)
+                || !wanted.is_empty()
+                    && read(&path).is_some_and(|plan| plan.agents().any(|id| wanted.contains(&id)));
+            if !still {
+                let _ = fs::remove_file(path);
             }
         }
     }
@@ -59,4 +79,14 @@ impl Store {
         let started: String = server.started.chars().filter(char::is_ascii_alphanumeric).collect();
         self.paths.plans().join(format!("{hash:016x}-{}-{started}.json", server.pid))
     }
+}
+
+fn read(path: &Path) -> Option<Plan> {
+    // what is no regular file (a pipe) would be waited for
+    if !path.symlink_metadata().is_ok_and(|meta| meta.is_file()) {
+        return None;
+    }
+    let mut text = Vec::new();
+    fs::File::open(path).and_then(|file| file.take(LONGEST).read_to_end(&mut text)).ok()?;
+    serde_json::from_slice(&text).ok()
 }

@@ -12,7 +12,7 @@ use super::{Action, Now, Server, Supervisor};
 use crate::record::{RecordId, ServerEpoch};
 use crate::world::plan::Plan;
 
-/// How long a plan is kept that names panes or agents which are gone.
+/// How long panes and agents which are gone stay in a plan.
 const LINGER: Duration = Duration::from_secs(90);
 
 /// The plans as they were last kept, one a socket: a client that is made anew meets the same server, maybe on its way out.
@@ -24,7 +24,9 @@ pub(super) struct Plans {
 #[derive(Debug)]
 struct Kept {
     plan: Plan,
-    /// When one that names fewer takes its place.
+    /// Since when each of its panes is gone, by process.
+    gone: BTreeMap<i32, Duration>,
+    /// When the next of them is left out.
     due: Option<Duration>,
     /// There was output since: a companion may be elsewhere.
     stale: bool,
@@ -38,7 +40,7 @@ impl Supervisor {
         }
     }
 
-    /// When a plan that names fewer panes or agents is to be kept.
+    /// When something is left out of a plan that is gone for long enough.
     pub(super) fn plans_due(&self) -> Option<Duration> {
         // one that is not told of now is kept with the answer that tells
         let told = |socket: &PathBuf| self.servers.get(socket).is_some_and(|server| self.is_told(server));
@@ -60,23 +62,26 @@ impl Supervisor {
                 fresh.push((socket.clone(), plan));
             }
         }
-        for (socket, plan) in fresh {
+        for (socket, mut plan) in fresh {
+            let (mut gone, mut due) = (BTreeMap::new(), None::<Duration>);
             let kept = self.plans.of.get_mut(&socket).filter(|kept| kept.plan.server == plan.server);
             if let Some(kept) = kept {
+                plan.put_back(&kept.plan, |pane| {
+                    let since = kept.gone.get(&pane.pid).copied().unwrap_or(now.mono);
+                    gone.insert(pane.pid, since);
+                    let until = since + LINGER;
+                    let lingers = now.mono < until;
+                    due = due.into_iter().chain(lingers.then_some(until)).min();
+                    lingers
+                });
                 if kept.plan == plan && !kept.stale {
-                    kept.due = None;
+                    (kept.gone, kept.due) = (gone, due);
                     continue;
-                }
-                if !plan.keeps(&kept.plan) {
-                    let due = *kept.due.get_or_insert(now.mono + LINGER);
-                    if now.mono < due {
-                        continue;
-                    }
                 }
             } else if plan.windows.is_empty() {
                 continue;
             }
-            self.plans.of.insert(socket, Kept { plan: plan.clone(), due: None, stale: false });
+            self.plans.of.insert(socket, Kept { plan: plan.clone(), gone, due, stale: false });
             self.actions.push_back(Action::KeepPlan(Box::new(plan)));
         }
     }

@@ -66,14 +66,52 @@ impl Plan {
         self.windows.iter().find(|window| window.panes.iter().any(|pane| pane.record == Some(record)))
     }
 
-    /// Whether every pane of `before` is still in a window of this one, and one with an agent still has one.
-    #[must_use]
-    pub fn keeps(&self, before: &Self) -> bool {
-        let panes: BTreeMap<i32, Option<RecordId>> =
-            self.panes().map(|pane| (pane.pid, pane.record)).collect();
-        before
-            .panes()
-            .all(|was| panes.get(&was.pid).is_some_and(|record| was.record.is_none() || record.is_some()))
+    /// Puts back what `before` had and this one has not, window by window, where something that is missing `lingers`. A pane that
+    /// is in another window now is not put back; an agent is the same in whatever pane, and whoever runs in its pane.
+    pub fn put_back(&mut self, before: &Self, mut lingers: impl FnMut(&PlanPane) -> bool) {
+        let fresh = self.clone();
+        for was in &before.windows {
+            let missing = was.panes.iter().filter(|pane| fresh.place_of(pane).is_none());
+            // each is asked about
+            let held = missing.map(&mut lingers).fold(false, |held, one| held || one);
+            let mut panes: Vec<PlanPane> = Vec::new();
+            for pane in &was.panes {
+                match fresh.place_of(pane) {
+                    None => panes.push(pane.clone()),
+                    Some((window, now)) if window == was.window => panes.push(now.clone()),
+                    Some(_) => {}
+                }
+            }
+            if !held || panes.iter().all(|pane| pane.record.is_none()) {
+                continue;
+            }
+            let now = fresh.windows.iter().find(|window| window.window == was.window);
+            let added = now.into_iter().flat_map(|window| &window.panes);
+            for pane in added {
+                if panes.iter().all(|known| known.pid != pane.pid) {
+                    panes.push(pane.clone());
+                }
+            }
+            let place = now.unwrap_or(was).clone();
+            self.windows.retain(|window| window.window != was.window);
+            if self.windows.len() < WINDOWS {
+                self.windows.push(PlanWindow { layout: was.layout.clone(), panes, ..place });
+            }
+        }
+        self.sort();
+    }
+
+    /// Where a pane of an earlier plan is in this one, and as what: by its agent, else by its process.
+    fn place_of(&self, pane: &PlanPane) -> Option<(u32, &PlanPane)> {
+        let all = || self.windows.iter().flat_map(|of| of.panes.iter().map(|pane| (of.window, pane)));
+        let agent = pane.record.and_then(|_| all().find(|(_, now)| now.record == pane.record));
+        agent.or_else(|| {
+            all().find(|(_, now)| now.pid == pane.pid && (pane.record.is_none() || now.record.is_some()))
+        })
+    }
+
+    fn sort(&mut self) {
+        self.windows.sort_by(|one, other| (&one.session, one.index).cmp(&(&other.session, other.index)));
     }
 
     /// Says where those companions were last of which that cannot be told now.
@@ -85,6 +123,11 @@ impl Plan {
                 pane.cwd = folders.get(&pane.pid).map(|folder| (*folder).clone());
             }
         }
+    }
+
+    /// The records of its agents.
+    pub fn agents(&self) -> impl Iterator<Item = RecordId> {
+        self.panes().filter_map(|pane| pane.record)
     }
 
     fn panes(&self) -> impl Iterator<Item = &PlanPane> {
@@ -133,8 +176,9 @@ impl World {
                 restored: false,
             });
         }
-        windows.sort_by(|one, other| (&one.session, one.index).cmp(&(&other.session, other.index)));
-        Plan { server, windows }
+        let mut plan = Plan { server, windows };
+        plan.sort();
+        plan
     }
 }
 
@@ -166,41 +210,77 @@ pub fn leaves(layout: &[u8]) -> Vec<u32> {
 mod tests {
     use super::*;
 
+    type Pane<'a> = (i32, Option<u32>, Option<&'a str>);
+
     /// A plan of one window with these panes: process, record, folder.
-    fn plan(panes: &[(i32, Option<u32>, Option<&str>)]) -> Plan {
-        let pane = |(pid, record, cwd): &(i32, Option<u32>, Option<&str>)| PlanPane {
+    fn plan(panes: &[Pane<'_>]) -> Plan {
+        plan_of(&[(1, panes)])
+    }
+
+    /// A plan of these windows.
+    fn plan_of(windows: &[(u32, &[Pane<'_>])]) -> Plan {
+        let pane = |(pid, record, cwd): &Pane<'_>| PlanPane {
             record: record.map(RecordId::from_bits),
             pid: *pid,
             cwd: cwd.map(str::to_owned),
             active: false,
         };
-        let window = PlanWindow {
+        let window = |(number, panes): &(u32, &[Pane<'_>])| PlanWindow {
             session: "main".into(),
-            window: 1,
+            window: *number,
             name: "w".into(),
-            index: 0,
+            index: i64::from(*number),
             active: true,
-            layout: String::new(),
+            layout: format!("{} panes", panes.len()),
             panes: panes.iter().map(pane).collect(),
             restored: false,
         };
-        Plan { server: ServerEpoch::default(), windows: vec![window] }
+        Plan { server: ServerEpoch::default(), windows: windows.iter().map(window).collect() }
     }
 
     #[test]
-    fn a_plan_keeps_another_with_all_its_panes_and_agents() {
-        let before = plan(&[(10, Some(1), None), (11, None, None)]);
-        for (now, keeps) in [
-            (plan(&[(10, Some(1), None), (11, None, None)]), true),
-            (plan(&[(11, None, None), (10, Some(1), None), (12, Some(2), None)]), true),
-            (plan(&[(10, Some(1), None), (11, Some(2), None)]), true),
-            (plan(&[(10, Some(1), None)]), false),
+    fn what_is_gone_of_a_plan_stays_in_it_for_a_while_and_what_is_new_is_in_it_at_once() {
+        const A: Pane<'_> = (10, Some(1), None);
+        const SHELL: Pane<'_> = (11, None, None);
+        const B: Pane<'_> = (20, Some(2), None);
+        const C: Pane<'_> = (30, Some(3), None);
+        let before = plan_of(&[(1, &[A, SHELL]), (2, &[B])]);
+        for (now, then, missing) in [
+            // nothing is gone
+            (plan_of(&[(1, &[A, SHELL]), (2, &[B])]), before.clone(), 0),
+            (plan_of(&[(1, &[A, SHELL, C]), (2, &[B])]), plan_of(&[(1, &[A, SHELL, C]), (2, &[B])]), 0),
+            (plan_of(&[(1, &[A, B, SHELL])]), plan_of(&[(1, &[A, B, SHELL])]), 0),
+            // another process of that agent, another agent in that pane
+            (
+                plan_of(&[(1, &[(12, Some(1), None), SHELL]), (2, &[(20, Some(4), None)])]),
+                plan_of(&[(1, &[(12, Some(1), None), SHELL]), (2, &[(20, Some(4), None)])]),
+                0,
+            ),
+            // the shell, the agent in it, all
+            (plan_of(&[(1, &[A]), (2, &[B])]), before.clone(), 1),
+            (plan_of(&[(2, &[B])]), before.clone(), 2),
+            (plan_of(&[]), before.clone(), 3),
             // the agent ended below its shell
-            (plan(&[(10, None, None), (11, Some(2), None)]), false),
-            (plan(&[(10, Some(2), None), (11, None, None)]), true),
+            (plan_of(&[(1, &[(10, None, None), SHELL]), (2, &[B])]), before.clone(), 1),
         ] {
-            assert_eq!(now.keeps(&before), keeps, "{now:?}");
+            let mut asked = 0;
+            let mut held = now.clone();
+            held.put_back(&before, |_| {
+                asked += 1;
+                true
+            });
+            assert_eq!((held, asked), (then, missing), "{now:?}");
+            let mut over = now.clone();
+            over.put_back(&before, |_| false);
+            assert_eq!(over, now, "after that while it is as it is now");
         }
+        // one window lost its shell, another one is new; and one went elsewhere
+        let mut now = plan_of(&[(1, &[A]), (2, &[B]), (3, &[C])]);
+        now.put_back(&before, |_| true);
+        assert_eq!(now, plan_of(&[(1, &[A, SHELL]), (2, &[B]), (3, &[C])]));
+        let mut now = plan_of(&[(2, &[B, A])]);
+        now.put_back(&before, |_| true);
+        assert_eq!(now, plan_of(&[(2, &[B, A])]), "a shell alone is nothing to keep");
     }
 
     #[test]

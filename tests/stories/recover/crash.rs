@@ -1,6 +1,6 @@
 //! The server is killed: all is back by itself.
 
-use super::Fleet;
+use super::{Fleet, settings, supervisor};
 use crate::support::{DEADLINE, proc};
 
 #[test]
@@ -34,4 +34,19 @@ fn what_runs_in_a_server_that_was_brought_back_hears_the_hang_up() {
 /// What holds the hidden session of that server.
 fn hold(server: u32) -> Option<proc::Process> {
     proc::children(server).into_iter().find(|child| proc::command(child.pid).contains(" hold "))
+}
+
+#[test]
+fn a_server_that_goes_before_its_plan_is_kept_takes_no_companion_with_it() {
+    let mut fleet = Fleet::with(&["alpha"], |home| settings(home, "recover = \"offer\"\n"));
+    let old = fleet.lose();
+    // nobody keeps what stands where on the next one
+    fleet.supervisor.kill();
+    fleet.home.ait(["recover"]).ok();
+    fleet.all_back(old);
+    let old = fleet.crash();
+    fleet.supervisor = supervisor(&fleet.home, &fleet.tmux);
+    fleet.until_lost();
+    fleet.home.ait(["recover"]).ok();
+    fleet.all_back(old);
 }

@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::support::tmux::Pane;
-use crate::support::wait::stays;
+use crate::support::wait::{stays, within};
 use crate::support::{DEADLINE, Fake, Home, Supervisor, Tmux, proc, wait_until};
 
 mod bare;
@@ -165,12 +165,15 @@ impl Fleet {
             let pane = record["pane_id"].as_str().unwrap();
             self.once(&member.conversation);
             assert_eq!(record["codeagent_session_id"], member.conversation.as_str());
-            wait_until("its place", DEADLINE, || {
-                (Place::of(&self.tmux, pane) == member.place).then_some(()).or_else(|| {
-                    eprintln!("{:?} is not yet {:?}", Place::of(&self.tmux, pane), member.place);
-                    None
-                })
-            });
+            let place = within(DEADLINE, || (Place::of(&self.tmux, pane) == member.place).then_some(()));
+            assert!(
+                place.is_some(),
+                "it is at {:#?}, not at {:#?}\n{:#}\n{}",
+                Place::of(&self.tmux, pane),
+                member.place,
+                self.supervisor.status(),
+                self.supervisor.log()
+            );
             let back = member.agent.at(Pane {
                 id: pane.to_owned(),
                 pid: u32::try_from(record["pane_pid"].as_u64().unwrap()).unwrap(),
@@ -213,13 +216,19 @@ impl Fleet {
     #[track_caller]
     fn lose(&self) -> u32 {
         let old = self.crash();
+        self.until_lost();
+        old
+    }
+
+    /// Waits until all are kept as lost.
+    #[track_caller]
+    fn until_lost(&self) {
         self.home.store_until("all to be lost", |home| {
             let lost = |member: &Member| {
                 home.record(&member.id).is_some_and(|record| record["ait"]["lost"]["cause"].is_string())
             };
             self.agents.iter().all(lost).then_some(())
         });
-        old
     }
 
     /// Fails unless nothing runs of any of them, and goes on not to for a while.
