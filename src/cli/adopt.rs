@@ -279,8 +279,10 @@ fn text(report: &Report, each: bool) -> String {
     if told.is_empty() {
         out.push_str("no agent to adopt\n");
     }
-    if silent > 0 {
-        out.push_str(&format!("{silent} other panes hold no agent that is known\n"));
+    match silent {
+        0 => {}
+        1 => out.push_str("1 other pane holds no agent that is known\n"),
+        more => out.push_str(&format!("{more} other panes hold no agent that is known\n")),
     }
     for [socket, why] in &report.unknown {
         out.push_str(&format!("unknown: {socket}: {}\n", print::shown(why.as_bytes())));

@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use clap::Args as ClapArgs;
 
 use super::{Exit, Failure, print, progress, settings};
+use crate::client::{self, Found};
 use crate::lifecycle::root::root_of;
-use crate::record::{Location, Ours, Policy, Record, RecordId, Records, State, Verb};
+use crate::process;
+use crate::record::{Liveness, Location, Ours, Policy, Record, RecordId, Records, State, Verb};
 use crate::store::{PATIENCE, Paths, Store, System};
 use crate::supervisor::recovery::{Choice, Policies, choose};
 
@@ -53,6 +55,14 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
     let named = !args.records.is_empty();
     let wanted = if named { args.records.clone() } else { lost(&store, &records, root.as_deref())? };
     if wanted.is_empty() {
+        let unseen = unseen(&store, &records, root.as_deref());
+        if unseen > 0 {
+            let words =
+                format!("no supervisor runs, so nobody saw how {unseen} agents ended that no longer run");
+            return Err(Failure::new(Exit::UNAVAILABLE, words).hint(
+                "`ait setup` starts it (`ait supervise --detach` for this time); then this shows them",
+            ));
+        }
         if !args.json {
             print::text("no agent is lost\n")?;
         }
@@ -83,6 +93,20 @@ fn lost(store: &Store, records: &Records, root: Option<&std::path::Path>) -> Res
         .filter(|record| wanted(record))
         .map(|record| record.id)
         .collect())
+}
+
+/// How many agents are live by their records and gone by their processes, with nobody to write it down.
+fn unseen(store: &Store, records: &Records, root: Option<&std::path::Path>) -> usize {
+    if !matches!(client::find(&store.paths().files()), Ok(Found::Nobody(_))) {
+        return 0;
+    }
+    let gone = |record: &Record| {
+        let agent = record.agent_process().filter(|agent| !agent.started.is_empty());
+        record.state == State::Live
+            && agent.is_some_and(|agent| process::liveness(&agent) == Liveness::Gone)
+            && root.is_none_or(|root| std::path::Path::new(&record.root) == root)
+    };
+    records.iter().filter(|record| gone(record)).count()
 }
 
 /// Writes down what is to be done when these are lost.

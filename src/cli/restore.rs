@@ -17,8 +17,8 @@ use crate::store::{Paths, Store};
 #[command(
     after_help = "Examples:\n  ait restore 1a2b3c4d       this agent\n  ait restore %3             the one whose stand-in is in this \
                   pane\n  ait restore --all -n       what would be restored\n\n\
-                  Exit codes: 0 verified, 1 failed, 8 another operation is at it, 12 refused for a named reason, 15 it \
-                  runs,\nbut nothing proves which conversation it has."
+                  Exit codes: 0 verified, 1 failed, 8 another operation is at it, 12 refused for a named reason,\n\
+                  15 it runs, but nothing proves which conversation it has."
 )]
 pub(super) struct Args {
     /// The agent: its record (`ait status`) or its stand-in's pane (%N)

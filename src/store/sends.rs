@@ -2,9 +2,10 @@
 //!
 //! `<state>/sessions/<record id>/send.lock` is held while something is written into the pane. `sends.json` beside it holds the last
 //! 256 keys, hashed, each with a hash of what was sent and, once that is known, its receipt. A key without a receipt is of a
-//! send that was cut short: what became of it nobody knows.
+//! send that was cut short: what became of it nobody knows. A file that cannot be read stays as it is: whether a key was sent is not
+//! known then, and nothing is sent under one.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
@@ -43,6 +44,8 @@ pub enum Earlier {
     CutShort,
     /// Something else was sent under it.
     Other,
+    /// The file that would tell is broken.
+    Unreadable(PathBuf),
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -82,7 +85,7 @@ impl Sends {
     /// # Errors
     /// [`StoreError::Io`].
     pub fn begin(&self, key: &str, sent: &[&[u8]]) -> Result<Earlier, StoreError> {
-        let mut written = self.read()?;
+        let Some(mut written) = self.read()? else { return Ok(Earlier::Unreadable(self.path())) };
         let (key, digest) = (hash(&[key.as_bytes()]), hash(&[&[key.as_bytes()], sent].concat()));
         if let Some(line) = written.sends.iter().find(|line| line.key == key) {
             return Ok(match &line.receipt {
@@ -101,7 +104,8 @@ impl Sends {
     /// # Errors
     /// [`StoreError::Io`].
     pub fn end(&self, key: &str, receipt: Option<Value>) -> Result<(), StoreError> {
-        let mut written = self.read()?;
+        // broken since it was begun: the key is in it as far as anybody can tell
+        let Some(mut written) = self.read()? else { return Ok(()) };
         let key = hash(&[key.as_bytes()]);
         match receipt {
             Some(receipt) => {
@@ -118,26 +122,20 @@ impl Sends {
         self.folder.join("sends.json")
     }
 
-    /// What is written; what cannot be read is put aside as nothing, never taken for an answer.
-    fn read(&self) -> Result<Written, StoreError> {
+    /// What is written; `None` if that is not in our format.
+    fn read(&self) -> Result<Option<Written>, StoreError> {
         let path = self.path();
         let failed = |error| StoreError::io("read", &path, error);
         let flags = (OFlags::NONBLOCK | OFlags::NOFOLLOW).bits().cast_signed();
         let file = match OpenOptions::new().read(true).custom_flags(flags).open(&path) {
             Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Written::default()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Some(Written::default())),
             Err(error) => return Err(failed(error)),
         };
         let mut text = Vec::new();
         file.take(LIMIT).read_to_end(&mut text).map_err(failed)?;
-        match serde_json::from_slice::<Written>(&text) {
-            Ok(written) if written.schema_version == FORMAT => Ok(written),
-            Ok(_) | Err(_) => {
-                let aside = path.with_file_name("sends.quarantine.json");
-                fs::rename(&path, &aside).map_err(|error| StoreError::io("put aside", &path, error))?;
-                Ok(Written::default())
-            }
-        }
+        let written = serde_json::from_slice::<Written>(&text).ok();
+        Ok(written.filter(|written| written.schema_version == FORMAT))
     }
 
     fn write(&self, mut written: Written) -> Result<(), StoreError> {
@@ -164,6 +162,8 @@ fn hash(parts: &[&[u8]]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use serde_json::json;
 
     use super::*;
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_keys_go_first_and_a_broken_file_is_put_aside() {
+    fn the_oldest_keys_go_first_and_a_broken_file_tells_nothing_and_stays() {
         let folder = tempfile::tempdir().unwrap();
         let sends = held(folder.path());
         for at in 0..KEPT + 2 {
@@ -198,8 +198,12 @@ mod tests {
         }
         assert_eq!(sends.begin("2", &[]).unwrap(), Earlier::CutShort);
         assert_eq!(sends.begin("0", &[]).unwrap(), Earlier::New);
-        fs::write(folder.path().join("sends.json"), "{").unwrap();
-        assert_eq!(sends.begin("2", &[]).unwrap(), Earlier::New);
-        assert!(folder.path().join("sends.quarantine.json").exists());
+        let path = folder.path().join("sends.json");
+        for broken in ["{", "", r#"{"schema_version":"ait.sends.v9","sends":[]}"#] {
+            fs::write(&path, broken).unwrap();
+            assert_eq!(sends.begin("2", &[]).unwrap(), Earlier::Unreadable(path.clone()), "{broken}");
+            sends.end("2", Some(json!({}))).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), broken, "it is left for whoever can read it");
+        }
     }
 }

@@ -258,4 +258,10 @@ fn broken_settings_and_hooks_that_are_there_twice_are_found() {
     settings["hooks"]["Stop"].as_array_mut().unwrap().push(group);
     fs::write(&path, settings.to_string()).unwrap();
     only_wrong(&home, "calls ait for Stop 2 times");
+    let touched = home.ait(["doctor", "--touched"]).code(10).text();
+    let line = touched
+        .lines()
+        .find(|line| line.contains("(hooks of claude)"))
+        .unwrap_or_else(|| panic!("{touched}"));
+    assert!(line.contains(path.to_str().unwrap()) && line.contains("UserPromptSubmit"), "{line}");
 }

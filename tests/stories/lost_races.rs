@@ -45,3 +45,28 @@ fn a_turn_that_begins_before_the_agent_is_told_to_end_is_not_cut() {
     }
     println!("{told:#?}");
 }
+
+#[test]
+fn of_twelve_freezes_of_one_agent_one_wins_and_the_others_say_why_not() {
+    let home = Home::new();
+    let tmux = Tmux::start(&home);
+    let agent = Fake::claude(&tmux, "main", "cart", &home.project("alpha"));
+    agent.prompt(&tmux, "one");
+    let id = agent.adopt(&tmux);
+    let told: Vec<_> = std::thread::scope(|scope| {
+        let runs: Vec<_> = (0..12).map(|_| scope.spawn(|| home.ait(["freeze", &id, "--json"]))).collect();
+        runs.into_iter().map(|run| run.join().unwrap()).collect()
+    });
+    let ends: Vec<_> = told
+        .iter()
+        .map(|ran| (ran.status.code().unwrap(), outcome(ran)["word"].as_str().unwrap().to_owned()))
+        .collect();
+    assert_eq!(ends.iter().filter(|(code, _)| *code == 0).count(), 1, "{ends:?}");
+    for (code, word) in ends.iter().filter(|(code, _)| *code != 0) {
+        let busy = *code == 8 && word == "lease_held";
+        // those that looked after its end find what stands there now
+        let late = *code == 12 && ["frozen", "stand_in", "not_an_agent"].contains(&word.as_str());
+        assert!(busy || late, "{ends:?}");
+    }
+    assert_eq!(home.record(&id).unwrap()["state"], "frozen");
+}

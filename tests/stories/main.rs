@@ -23,6 +23,7 @@ mod drop;
 mod exec;
 mod fake;
 mod freeze;
+mod full_disk;
 mod history;
 mod hook;
 mod hook_restores;

@@ -2,29 +2,54 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+
 use super::finding::Finding;
 use crate::cli::print::shown;
 use crate::cli::setup::diff::shown_path;
 use crate::hooks::settings::{Home, PROVIDERS};
 
-/// Our entries in the settings of every provider that was used here.
-pub(super) fn check() -> Vec<Finding> {
+/// Entries of ours in one provider's settings.
+#[derive(Debug, Serialize)]
+pub(super) struct Entered {
+    provider: &'static str,
+    path: String,
+    /// Their events, as they stand in the file.
+    events: Vec<String>,
+}
+
+impl Entered {
+    /// One line of text.
+    pub(super) fn line(&self) -> String {
+        let events: Vec<String> = self.events.iter().map(|event| shown(event.as_bytes())).collect();
+        format!("{} (hooks of {}): {}", self.path, self.provider, events.join(" "))
+    }
+}
+
+/// Our entries in the settings of every provider that was used here: what is to be said of them, and where they are.
+pub(super) fn check() -> (Vec<Finding>, Vec<Entered>) {
     let homes = PROVIDERS.into_iter().filter_map(|provider| {
         let home = Home::of(provider, |name| std::env::var_os(name))?;
         home.is_there().then_some((provider.name(), home))
     });
-    homes.filter_map(|(provider, home)| of(provider, &home)).collect()
-}
-
-fn of(provider: &str, home: &Home) -> Option<Finding> {
-    let file = shown_path(&home.file);
-    match home.entries() {
-        Ok(entries) if entries.is_empty() => None,
-        Ok(entries) => Some(judge(provider, &file, &entries)),
-        Err(wrong) => {
-            Some(Finding::note("hooks", format!("{provider}: {}", shown(wrong.to_string().as_bytes()))))
+    let mut findings = Vec::new();
+    let mut entered = Vec::new();
+    for (provider, home) in homes {
+        let path = shown_path(&home.file);
+        match home.entries() {
+            Ok(entries) if entries.is_empty() => {}
+            Ok(entries) => {
+                findings.push(judge(provider, &path, &entries));
+                let events = entries.into_iter().map(|(event, _)| event).collect();
+                entered.push(Entered { provider, path, events });
+            }
+            Err(wrong) => {
+                let why = format!("{provider}: {}", shown(wrong.to_string().as_bytes()));
+                findings.push(Finding::note("hooks", why));
+            }
         }
     }
+    (findings, entered)
 }
 
 fn judge(provider: &str, file: &str, entries: &[(String, String)]) -> Finding {

@@ -51,6 +51,7 @@ struct Report {
 struct TouchedAll {
     servers: Vec<Touched>,
     files: Vec<TouchedFile>,
+    settings: Vec<hooks::Entered>,
 }
 
 /// A line of the user's files that is ours, or the first line that counts of a file that is ours as a whole.
@@ -108,7 +109,9 @@ async fn look() -> (Report, bool) {
     }
     let (found, taken) = config::check();
     findings.extend(found);
-    findings.extend(hooks::check());
+    let (found, entered) = hooks::check();
+    findings.extend(found);
+    touched.settings = entered;
     findings.extend(surroundings::sockets(supervisor));
     for socket in sockets::all(&[], records.as_ref()) {
         let seen = servers::check(&socket, supervisor, records.as_ref()).await;
@@ -139,15 +142,15 @@ fn store(paths: &Paths) -> (Vec<Finding>, Option<Records>) {
     };
     let shown = shown_path(&paths.store);
     let mut all = vec![match &snapshot.origin {
-        Origin::Store => Finding::good("store", format!("{shown}: {} records", snapshot.records.len())),
+        Origin::Store => Finding::good("store", format!("{shown}: {}", counted(snapshot.records.len()))),
         Origin::Missing => {
             Finding::note("store", format!("{shown} is not there yet: no record was ever made"))
         }
         Origin::Previous(fault) => Finding::bad(
             "store",
             format!(
-                "{shown} is corrupt: {fault}; the generation before has {} records",
-                snapshot.records.len()
+                "{shown} is corrupt: {fault}; the generation before has {}",
+                counted(snapshot.records.len())
             ),
         )
         .hint("`ait store repair` puts the last good generation back"),
@@ -160,6 +163,10 @@ fn store(paths: &Paths) -> (Vec<Finding>, Option<Records>) {
         );
     }
     (all, Some(snapshot.records.clone()))
+}
+
+fn counted(records: usize) -> String {
+    if records == 1 { "1 record".to_owned() } else { format!("{records} records") }
 }
 
 /// The supervisor, and its pid when one runs.
@@ -229,9 +236,12 @@ fn touched_text(touched: &TouchedAll) -> String {
         let part = if file.whole { "the whole file".to_owned() } else { format!("line {}", file.line) };
         out.push_str(&format!("  {} ({part}): {}\n", file.path, file.text));
     }
-    if touched.files.is_empty() {
+    for entered in &touched.settings {
+        out.push_str(&format!("  {}\n", entered.line()));
+    }
+    if touched.files.is_empty() && touched.settings.is_empty() {
         out.push_str("  nothing\n");
     }
-    out.push_str("and nothing else: no global option, no hook, no key, no environment\n");
+    out.push_str("and nothing else; of tmux no global option, no hook, no key, no environment\n");
     out
 }

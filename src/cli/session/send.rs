@@ -145,7 +145,12 @@ fn refused(id: &str, why: Unsendable) -> Trouble {
     let code = if why.word == "not_running" { "session-not-running" } else { "send-refused" };
     let exit = if Face::ours() == Face::Ait { Exit::REFUSED } else { Exit::FAILED };
     let message = format!("nothing was sent: {}", why.seen);
-    Trouble::new(exit, code, message).detail("id", id).detail("receipt", "refused").detail("reason", why.word)
+    let trouble = Trouble::new(exit, code, message).detail("id", id).detail("receipt", "refused");
+    let trouble = trouble.detail("reason", why.word);
+    match why.word {
+        "keys_unreadable" => trouble.hint("remove it to forget them; a retry may then be sent twice"),
+        _ => trouble,
+    }
 }
 
 fn code(receipt: &Receipt, asked: bool) -> Exit {

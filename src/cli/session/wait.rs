@@ -9,6 +9,7 @@ use super::envelope::{self, Answer, Trouble};
 use super::{Given, found};
 use crate::cli::{Exit, Failure, block_on_any, freeze, print};
 use crate::lifecycle::until::{self, NotWaited, Until, Waited};
+use crate::record::{RecordId, State};
 use crate::store::Store;
 
 /// What is waited for.
@@ -88,8 +89,16 @@ fn waited(args: &Args) -> Result<Answer, Trouble> {
     let line = match result {
         "reached" => format!("{} {state} ({source})\n", print::shown(id.as_bytes())),
         "timeout" => format!("{} not {word} in time: {state} ({source})\n", print::shown(id.as_bytes())),
-        _ => format!("{} is gone\n", print::shown(id.as_bytes())),
+        _ => format!("{} is gone{}\n", print::shown(id.as_bytes()), kept(&store, found.record.id)),
     };
     let data = json!({"id": id, "until": word, "result": result, "state": state, "source": source});
     Ok(Answer { exit, ..Answer::new(data, line)? })
+}
+
+/// What is left of one that is gone, and what brings it back.
+fn kept(store: &Store, id: RecordId) -> &'static str {
+    let frozen = store.read().is_ok_and(|snapshot| {
+        snapshot.records.get(id).is_some_and(|record| matches!(record.state, State::Frozen { .. }))
+    });
+    if frozen { ": it is frozen; `ait restore` brings it back" } else { "" }
 }

@@ -19,7 +19,9 @@ use super::{
     Act, Acted, Applied, Captured, Conversation, Coordinator, Deed, Heard, PaneAct, ServerSight, Sign, Task,
     Watching,
 };
-use crate::record::{self, Bind, Host, Location, Nonce, PaneId, ProcessId, Record, Refused, State, Verb};
+use crate::record::{
+    self, Bind, Host, Location, Nonce, PaneId, ProcessId, Record, Refused, State, StateName, Verb,
+};
 use crate::world::rows::RemainOnExit;
 
 /// How long an agent has after SIGTERM.
@@ -330,7 +332,10 @@ impl Freeze {
             capture: captured.capture,
             phase: self.sight.phase().to_owned(),
         };
+        // a try that failed counts on: a disk that has room for the capture may have none for the store
+        let tries = self.course.tries;
         self.go(Stage::Beginning(target), Act::Apply(Box::new(begin)));
+        self.course.tries = tries;
     }
 
     fn begun(&mut self, now: Duration, target: Target, applied: Applied) {
@@ -699,7 +704,11 @@ fn stopped() -> Outcome {
 
 fn refusal(refused: &Refused) -> Outcome {
     let word = match refused {
-        Refused::LeaseHeld(_) => "lease_held",
+        // between our look and our word another operation began
+        Refused::LeaseHeld(_)
+        | Refused::State {
+            state: StateName::Freezing | StateName::Restoring | StateName::Aborting, ..
+        } => "lease_held",
         Refused::NoSuchRecord(_) => "no_record",
         Refused::State { .. } | Refused::Upsert { .. } | Refused::NoEvidence { .. } | Refused::Nonce(_) => {
             "refused"

@@ -32,8 +32,13 @@ impl Performer<'_> {
         let failed = |error: io::Error| format!("{}: {error}", folder.display());
         // without colours only after the escapes are out: one question to tmux, so both show the same moment
         let plain = plain(&ansi);
-        replace(&folder, TXT, &plain).map_err(failed)?;
-        replace(&folder, ANSI, &ansi).map_err(failed)?;
+        replace(&folder, TXT, &plain).and_then(|()| replace(&folder, ANSI, &ansi)).map_err(|error| {
+            // half a capture is none; an earlier one the record names stays
+            if !there {
+                self.world.store.remove_captures(self.id);
+            }
+            failed(error)
+        })?;
         let path = |name: &str| folder.join(name).to_str().map(str::to_owned).ok_or("its folder is no text");
         let capture = Capture { ansi: path(ANSI)?, lines, txt: path(TXT)? };
         Ok(Captured { capture, kept_earlier: false })

@@ -101,6 +101,13 @@ pub async fn send(
         }
         Earlier::CutShort => return Ok((cut_short(), true)),
         Earlier::Other => return refuse("other_text", "something else was sent under this idempotency key"),
+        Earlier::Unreadable(path) => {
+            let shown = path.display();
+            return refuse(
+                "keys_unreadable",
+                format!("{shown}, which holds the keys of earlier sends, is broken"),
+            );
+        }
     }
     let receipt = write(world, id, order).await;
     let kept = receipt.as_ref().ok().and_then(|receipt| serde_json::to_value(receipt).ok());

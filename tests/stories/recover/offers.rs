@@ -83,3 +83,17 @@ fn three_agents_that_fail_in_a_row_stop_the_rest() {
     fleet.home.ait(["recover"]).ok();
     fleet.all_back(old);
 }
+
+#[test]
+fn without_a_supervisor_nobody_says_that_nothing_was_lost() {
+    let mut fleet = Fleet::new(&["alpha"]);
+    fleet.supervisor.stop();
+    assert_eq!(fleet.home.ait(["recover"]).ok().text(), "no agent is lost");
+    let server = fleet.tmux.server();
+    server.signal(rustix::process::Signal::KILL);
+    for member in &fleet.agents {
+        assert!(member.agent.pane.process().dies(crate::support::DEADLINE));
+    }
+    let told = fleet.home.ait(["recover"]).code(69).errors();
+    assert!(told.contains("no supervisor runs") && told.contains("hint: `ait setup` starts it"), "{told}");
+}

@@ -334,6 +334,24 @@ fn a_key_makes_it_once() {
 }
 
 #[test]
+fn a_key_is_sent_to_nobody_while_the_file_of_earlier_keys_is_broken() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    let to = Receiver::start(&home, &tmux, "raw");
+    let words = ["--idempotency-key", "k1"];
+    data(&send(&home, &to.id, &words, b"once").ok(), "send");
+    let file = home.home().join(".local/state/ait/sessions").join(&to.id).join("sends.json");
+    std::fs::write(&file, "{").unwrap();
+    let refused = send(&home, &to.id, &words, b"once").code(12);
+    assert_eq!(reason(&refused), "keys_unreadable");
+    let hint = &envelope(&refused)["error"]["hint"];
+    assert!(hint.as_str().is_some_and(|hint| hint.contains("remove it")), "{refused}");
+    std::fs::remove_file(&file).unwrap();
+    data(&send(&home, &to.id, &["--idempotency-key", "k2"], b" more").ok(), "send");
+    to.hears("each text once", b"once more");
+}
+
+#[test]
 fn what_was_not_taken_is_not_called_submitted() {
     let home = Home::new();
     let tmux = habits(&home);

@@ -78,3 +78,14 @@ fn a_wait_makes_no_system_call_while_nothing_happens() {
         waiting.join(DEADLINE);
     }
 }
+
+#[test]
+fn a_wait_for_one_that_is_frozen_says_what_brings_it_back() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    let (agent, id) = fake(&home, &tmux);
+    agent.prompt(&tmux, "hello");
+    home.ait(["freeze", &id]).ok();
+    let told = home.ait(["wait", &id, "--until", "waiting"]).code(14).text();
+    assert!(told.contains("it is frozen; `ait restore` brings it back"), "{told}");
+}
