@@ -254,7 +254,8 @@ fn is_same(a: &ProcessId, b: &ProcessId) -> bool {
 }
 
 /// Seconds since the operation began, by the clock nobody can set where the lease knows it.
-fn waited(record: &Record, facts: &Facts<'_>) -> u64 {
+#[must_use]
+pub fn waited(record: &Record, facts: &Facts<'_>) -> u64 {
     let lease = record.lease.as_ref();
     match lease.and_then(|lease| lease.since_boot.as_ref()) {
         Some(taken) if taken.boot_id == facts.boot_id => facts.since_boot.saturating_sub(taken.seconds),

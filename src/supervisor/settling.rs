@@ -7,7 +7,7 @@ use std::time::Duration;
 use tmux_control::PaneId;
 
 use super::{Ask, Life, Now, Supervisor, Told, Up, Watched};
-use crate::reconcile::settle::{Pane, PaneSight, Settle, settle};
+use crate::reconcile::settle::{Pane, PaneSight, Settle, settle, waited};
 use crate::record::{
     Ack, Facts, Follow, Liveness, Location, Nonce, ProcessId, Record, RecordId, ServerEpoch, Stamp, State,
     StateName, Verb, is_lease_free,
@@ -26,7 +26,8 @@ impl Supervisor {
             return None;
         }
         let attempt = self.attempt(record);
-        if (life == Life::Ending || life == Life::Unnamed) && attempt.is_none() {
+        let nowhere = attempt.is_none() && is_nowhere(record);
+        if (life == Life::Ending || life == Life::Unnamed) && attempt.is_none() && !nowhere {
             return None;
         }
         // once it is launched, the record names the server
@@ -34,9 +35,16 @@ impl Supervisor {
         if unplaced && attempt.is_none() && !self.is_sought(record) {
             return None;
         }
-        let sight = attempt.map_or_else(|| self.sight(record), PaneSight::There);
+        let gone = PaneSight::Gone { window_there: false };
+        let sight = if nowhere { gone } else { attempt.map_or_else(|| self.sight(record), PaneSight::There) };
         let ack_grace = self.start.ack_grace;
-        let outcome = self.with_facts(now, |facts| settle(record, &sight, facts, ack_grace));
+        // what was launched on a server nobody named yet has its time to say so
+        let waits =
+            |facts: &Facts<'_>| nowhere && is_lease_free(record, facts) && waited(record, facts) < ack_grace;
+        let outcome = self.with_facts(now, |facts| match settle(record, &sight, facts, ack_grace) {
+            Settle::AbortRestore { .. } if waits(facts) => Settle::Wait("acknowledgement"),
+            outcome => outcome,
+        });
         let nonce = record.lease.as_ref().map(|lease| lease.nonce);
         let (verb, what) = match (outcome, nonce) {
             (Settle::Rest, _) => return self.propose_standin(now, record),
@@ -346,6 +354,12 @@ fn process_of(record: &Record, pid: Option<i32>) -> ProcessId {
         (Location::Pane { process, .. }, Some(pid)) if process.pid == pid => process.clone(),
         (Location::Pane { .. } | Location::Gone, pid) => ProcessId::bare(pid.unwrap_or_default()),
     }
+}
+
+/// A start that was cut short before it said what it launched and where; nobody can be asked about it.
+fn is_nowhere(record: &Record) -> bool {
+    let unsaid = matches!(record.state, State::Restoring { launch: None, .. } | State::Aborting { .. });
+    record.ait.server.is_none() && record.location == Location::Gone && unsaid
 }
 
 fn confirm(nonce: Nonce, at: Location) -> Verb {

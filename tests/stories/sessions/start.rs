@@ -7,7 +7,9 @@ use serde_json::Value;
 use super::{ait, data, habits, refusal};
 use crate::support::fake::new_id;
 use crate::support::tmux::Start;
-use crate::support::{DEADLINE, Fake, Home, Ran, Tmux, wait_until};
+use crate::support::wait::{trials, within};
+use crate::support::wrapper::{Act, Calls, When};
+use crate::support::{DEADLINE, Fake, Home, Ran, Supervisor, Tmux, wait_until};
 
 /// Starts a session that must start; its data.
 #[track_caller]
@@ -283,4 +285,52 @@ fn a_session_without_a_server_starts_one() {
     tmux.remember();
     assert_eq!(seen["status"], "running", "{seen:#}");
     assert_eq!(tmux.ok(["list-sessions", "-F", "#{session_name}"]), "alpha");
+}
+
+/// Starts are killed at each of their calls to tmux: whatever is left is on record, at rest, and can be deleted.
+#[test]
+fn a_start_that_is_killed_anywhere_leaves_nothing_without_a_record_and_no_record_on_its_way() {
+    let home = Home::new();
+    home.hooked("claude");
+    let settings = home.home().join(".config/ait");
+    std::fs::create_dir_all(&settings).unwrap();
+    std::fs::write(settings.join("config.toml"), "[frozen]\nrestore_ack_grace = \"1s\"\n").unwrap();
+    let tmux = Tmux::start(&home);
+    let before = tmux.panes().len();
+    let _supervisor = Supervisor::launch(&home, &[&tmux], &[("AITASKS_STALE_OP_GRACE", "1")]);
+    let calls = Calls::of(&home, "start");
+    let start = |name: &str| ait(&home, &["start", "--agent", "claude", "--id", name, "--prompt", "P"]);
+    start("whole").ok();
+    let made = calls.made().len();
+    ait(&home, &["delete", "whole"]).ok();
+    let every = trials(3, 1);
+    for (number, when) in (1..=made).step_by(every).flat_map(|n| [(n, When::Before), (n, When::After)]) {
+        calls.at(number, when, &Act::Kill);
+        start(&format!("cut-{number}-{when:?}"));
+    }
+    calls.none();
+    let mut last = Vec::new();
+    let rested = within(DEADLINE, || {
+        last = home.records();
+        let rests = |record: &Value| {
+            record["op_nonce"] == ""
+                && ["live", "frozen"].contains(&record["state"].as_str().unwrap_or_default())
+        };
+        last.iter().all(rests).then_some(())
+    });
+    assert!(rested.is_some(), "all come to rest: {last:#?}");
+    for record in home.records() {
+        let pane = record["pane_id"].as_str().unwrap();
+        let runs = tmux.panes().iter().any(|seen| seen.id == pane);
+        assert_eq!(runs, record["state"] == "live", "{record:#}");
+        ait(&home, &["delete", record["id"].as_str().unwrap()]).ok();
+    }
+    assert!(home.records().is_empty());
+    let mut left = Vec::new();
+    let closed = within(DEADLINE, || {
+        left = tmux.panes();
+        (left.len() == before).then_some(())
+    });
+    assert!(closed.is_some(), "nothing runs without a record: {left:#?}");
+    assert_eq!(tmux.ok(["list-buffers", "-F", "#{buffer_name}"]), "", "no prompt stays in a buffer");
 }
