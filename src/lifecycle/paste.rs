@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bstr::ByteSlice;
 
+use crate::record::RecordId;
 use crate::tmux::guarded::{self, BadValue, Dispatch, Guard, Outcome, Token};
 use crate::tmux::{OneShot, Unanswered};
 
@@ -106,6 +107,27 @@ impl<'a> Hand<'a> {
                 | Unanswered::Io { .. },
             ) => Err(NotPasted::Unknown),
         }
+    }
+}
+
+/// What the names of the buffers of texts to that record begin with.
+#[must_use]
+pub fn buffers_of(record: RecordId) -> String {
+    format!("ait-{record}")
+}
+
+/// Takes away the buffers that a paste left when it was killed: their names begin with `buffers`.
+pub async fn sweep(server: &OneShot, buffers: &str) {
+    // a server that does not answer has them until the next look
+    let Ok(answer) = server.run(["list-buffers", "-F", "#{buffer_name}"]).await else { return };
+    take_away(server, buffers, &answer).await;
+}
+
+/// [`sweep`] of these names, one on each line.
+pub async fn take_away(server: &OneShot, buffers: &str, names: &[u8]) {
+    let left = names.lines().filter_map(|line| std::str::from_utf8(line).ok());
+    for name in left.filter(|name| name.strip_prefix(buffers).is_some_and(|rest| rest.starts_with('-'))) {
+        let _ = server.run(["delete-buffer", "-b", name]).await;
     }
 }
 

@@ -28,7 +28,8 @@ pub async fn paste(world: &World, record: &Record, text: &[u8]) -> Result<Option
     let life = Epoch { pid: epoch.pid, started_at: epoch.started_at.unwrap_or_default() };
     let guard = Guard::new(tmux_control::PaneId(pane.0), life).process(process.pid);
     let commands = server.run(["list-commands", "paste-buffer"]).await.unwrap_or_default();
-    let hand = Hand::new(&server, guard.clone(), "ait", paste::knows_unchanged(&commands));
+    let buffers = paste::buffers_of(record.id);
+    let hand = Hand::new(&server, guard.clone(), &buffers, paste::knows_unchanged(&commands));
     // a line end before the one that hands it in would be one more
     let text = text.trim_end_with(|c| c == '\n');
     if !text.is_empty() {

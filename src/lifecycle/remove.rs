@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::paste;
 use super::perform::{self, Stops, World};
 use crate::coordinator::{Drop, End, Task};
 use crate::process::{self, Delivery, ProcessError, ProcessId, Signal};
@@ -137,6 +138,8 @@ pub(super) async fn end(record: &Record) -> Result<bool, NotRemoved> {
         (record.location.pane_id(), record.location.process(), record.ait.server.as_ref())
     {
         killed |= close(pane, process, epoch).await?;
+        // the prompt of a start that was killed may stand in one
+        paste::sweep(&OneShot::new(&epoch.socket)?, &paste::buffers_of(record.id)).await;
     }
     let agents = [record.agent_process(), record.location.process().cloned()];
     for agent in agents.into_iter().flatten().filter(|agent| !agent.started.is_empty()) {

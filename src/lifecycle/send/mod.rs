@@ -151,7 +151,7 @@ async fn write(world: &World, id: RecordId, order: &Order<'_>) -> Result<Receipt
         return refuse("not_running", "it is not running");
     };
     let pane = Pane::of(record)?;
-    let seen = pane.look(&format!("ait-{id}")).await?;
+    let seen = pane.look(&paste::buffers_of(id)).await?;
     seen.refuses(order)?;
     let hands_in = order.text.is_some() && order.keys.contains(&Key::Enter);
     let mut receipt = Receipt::of(Known::Typed);
@@ -169,7 +169,7 @@ async fn write(world: &World, id: RecordId, order: &Order<'_>) -> Result<Receipt
             receipt.newline_omitted = true;
         }
     }
-    let hand = pane.hand(&seen, &format!("ait-{id}"));
+    let hand = pane.hand(&seen, &paste::buffers_of(id));
     let mut written = false;
     if !text.is_empty() {
         match hand.text(text).await {

@@ -73,10 +73,7 @@ impl Pane {
             "#{buffer_name}",
         ];
         let answer = self.server.run(words).await.map_err(|why| unanswered(&why))?;
-        let left = answer.lines().filter_map(|line| std::str::from_utf8(line).ok());
-        for name in left.filter(|name| name.strip_prefix(buffers).is_some_and(|rest| rest.starts_with('-'))) {
-            let _ = self.server.run(["delete-buffer", "-b", name]).await;
-        }
+        paste::take_away(&self.server, buffers, &answer).await;
         match read(&pane, &answer) {
             Some(seen) => Ok(seen),
             None => refuse("not_running", "its pane is gone"),
