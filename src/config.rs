@@ -42,6 +42,8 @@ pub struct Config {
     pub env: Env,
     /// `[notify]`.
     pub notify: Notify,
+    /// `[signals]`.
+    pub signals: Signals,
     /// `[providers.<name>]`: agents that are not built in. A built-in one is never redefined: its name and its program are taken.
     pub providers: BTreeMap<String, Custom>,
 }
@@ -74,6 +76,17 @@ pub struct Env {
     /// left out, with a warning.
     #[serde(deserialize_with = "names")]
     pub keep: Vec<String>,
+}
+
+/// `[signals]`: what is read of what agents write to their terminals. All of it is off unless it is switched on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Signals {
+    /// Panes that are started here are tapped: what agents tell their terminals of their turns (OSC 7501, 9;4 and 133) is read
+    /// behind tmux's `pipe-pane`.
+    pub tap: bool,
+    /// With `tap`: agents of which nothing else tells (pi) are answered that OSC 7501 is understood, by input while they start.
+    pub answer: bool,
 }
 
 /// `[providers.<name>]`.
@@ -125,6 +138,7 @@ impl Default for Config {
             frozen: Frozen::default(),
             env: Env::default(),
             notify: Notify::default(),
+            signals: Signals::default(),
             providers: BTreeMap::new(),
         }
     }
@@ -241,8 +255,17 @@ impl Config {
 
 /// The keys that mean nothing here.
 fn unknown(table: &toml::Table) -> Vec<String> {
-    const TOP: &[&str] =
-        &["recover", "recover_agents", "tracking", "archive", "frozen", "env", "notify", "providers"];
+    const TOP: &[&str] = &[
+        "recover",
+        "recover_agents",
+        "tracking",
+        "archive",
+        "frozen",
+        "env",
+        "notify",
+        "signals",
+        "providers",
+    ];
     const CUSTOM: &[&str] = &["binary", "launch", "resume", "store", "keep"];
     let mut found = Vec::new();
     let mut look = |table: &toml::Table, at: &str, known: &[&str]| {
@@ -255,6 +278,7 @@ fn unknown(table: &toml::Table) -> Vec<String> {
         ("frozen", &["capture_max_lines", "restore_ack_grace"]),
         ("env", &["keep"]),
         ("notify", Notify::KEYS),
+        ("signals", &["tap", "answer"]),
     ] {
         if let Some(toml::Value::Table(inner)) = table.get(name) {
             look(inner, &format!("{name}."), known);

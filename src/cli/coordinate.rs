@@ -186,6 +186,7 @@ impl Host {
             program: program::path()?,
             catalog: settings::catalog_of(&config)?,
             capture_max_lines: config.frozen.capture_max_lines,
+            signals: settings::signals(&config),
         };
         let grace = config.frozen.restore_ack_grace;
         let policies = Policies { servers: config.recover, agents: config.recover_agents };

@@ -38,6 +38,7 @@ mod status;
 mod store;
 mod supervise;
 mod table;
+mod tap;
 mod targets;
 mod tell;
 mod tether;
@@ -128,6 +129,8 @@ enum Command {
     /// Write a line to terminals
     #[command(hide = true)]
     Tell(tell::Args),
+    #[command(hide = true)]
+    Tap(tap::Args),
     /// Become the control client of a supervisor
     #[command(hide = true)]
     Tether(tether::Args),
@@ -173,6 +176,7 @@ impl Command {
             Self::Record(args) => record::run(args),
             Self::Store(args) => store::run(args),
             Self::Tell(args) => tell::run(args),
+            Self::Tap(args) => tap::run(args),
             Self::Tether(args) => tether::run(args),
         }
     }

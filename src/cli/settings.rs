@@ -3,6 +3,7 @@
 
 use super::{Exit, Failure};
 use crate::config::Config;
+use crate::lifecycle::tap::Wanted;
 use crate::provider::Catalog;
 
 /// The settings.
@@ -22,4 +23,9 @@ pub(super) fn catalog_of(config: &Config) -> Result<Catalog, Failure> {
         let failure = Failure::new(Exit::BAD_DATA, format!("{path}: [providers]: {refused}"));
         failure.hint("built-in agents keep their names and programs; call your own by others")
     })
+}
+
+/// What is read of what agents write, as the user wants it.
+pub(super) fn signals(config: &Config) -> Wanted {
+    Wanted { tap: config.signals.tap, answer: config.signals.answer }
 }

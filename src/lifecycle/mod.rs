@@ -22,6 +22,7 @@
 //! | [`server`] | a server in place of one that a crash took |
 //! | `shared` | the server that several Codex share |
 //! | [`start`] | a new agent, its record first |
+//! | [`tap`] | what an agent tells its terminal of its turn, read behind a pipe of its pane |
 //! | [`touched`] | what is set on a server, and the taking back of it |
 //! | [`until`] | waiting for what an agent is at |
 
@@ -46,5 +47,6 @@ pub mod send;
 pub mod server;
 pub(crate) mod shared;
 pub mod start;
+pub mod tap;
 pub mod touched;
 pub mod until;

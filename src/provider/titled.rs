@@ -37,7 +37,16 @@ const MARKING: &[Provider] = &[Provider::Codex];
 /// Providers that write prompt marks of their own, around messages.
 const MARKS_MESSAGES: &[&str] = &["pi", "claude"];
 
+/// Providers of which neither a list nor hooks tell, and that speak OSC 7501 to a terminal that says it understands.
+const ONLY_ANSWERS: &[Provider] = &[Provider::Pi];
+
 impl Catalog {
+    /// Whether nothing tells of an agent of this kind but what it writes once it was answered.
+    #[must_use]
+    pub fn only_answers(&self, kind: &str) -> bool {
+        Provider::named(kind).is_some_and(|known| ONLY_ANSWERS.contains(&known))
+    }
+
     /// What a title of this provider's says, from how it begins.
     #[must_use]
     pub fn titled(&self, kind: &str, title: &str) -> Titled {

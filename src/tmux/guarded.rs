@@ -156,6 +156,12 @@ impl Guard {
         self.and("#{?pane_in_mode,0,1}".to_owned()).and("#{?pane_synchronized,0,1}".to_owned())
     }
 
+    /// And nobody reads what it writes through a pipe.
+    #[must_use]
+    pub fn unpiped(self) -> Guard {
+        self.and("#{?pane_pipe,0,1}".to_owned())
+    }
+
     fn and(mut self, test: String) -> Guard {
         self.tests.push(test);
         self
@@ -366,6 +372,13 @@ pub fn paste(guard: Guard, buffer: &str, text: bool, unchanged: bool, token: Tok
         (false, false) => "-dr",
     };
     let act = Command::new("paste-buffer").args([how, "-b", buffer, "-t", &pane]);
+    Dispatch::last(guard, act, token)
+}
+
+/// Gives what a pane writes to a shell's command line, in which `#` and `%` stand for more than themselves. Never where another
+/// pipe is: `guard` must be [`Guard::unpiped`].
+pub fn pipe_pane(guard: Guard, line: &str, token: Token) -> Dispatch {
+    let act = Command::new("pipe-pane").args(["-O", "-t", &guard.pane.to_string(), line]);
     Dispatch::last(guard, act, token)
 }
 

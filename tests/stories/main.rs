@@ -50,6 +50,7 @@ mod status;
 mod store;
 mod suite;
 mod support;
+mod tap;
 mod tmux;
 mod together;
 mod turns;

@@ -314,6 +314,7 @@ pub(super) fn world(paths: Paths) -> Result<World, Trouble> {
         program: program::path()?,
         catalog: settings::catalog_of(&config)?,
         capture_max_lines: config.frozen.capture_max_lines,
+        signals: settings::signals(&config),
     })
 }
 

@@ -64,7 +64,8 @@ impl Face {
             "completion",
         ];
         // what this program starts itself by the name it was called
-        const INNER: [&str; 7] = ["exec", "runner", "coordinate", "frozenagent", "hold", "tether", "hook"];
+        const INNER: [&str; 8] =
+            ["exec", "runner", "coordinate", "frozenagent", "hold", "tap", "tether", "hook"];
         let option = command.to_str().is_some_and(|word| word.starts_with('-'));
         self == Self::Ait || option || COMMANDS.iter().chain(&INNER).any(|own| command == *own)
     }

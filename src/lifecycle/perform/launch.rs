@@ -11,7 +11,7 @@ use crate::coordinator::place::{self, Known, Place, Stamped};
 use crate::coordinator::{Around, Launch, Launched, Started};
 use crate::lifecycle::root::marked_root;
 use crate::lifecycle::server::{NotStarted, new_session};
-use crate::lifecycle::{adopt, exec};
+use crate::lifecycle::{adopt, exec, tap};
 use crate::process::{self, ProcessId};
 use crate::record::{Liveness, PaneId, Record, Records, ServerEpoch, WindowId};
 use crate::tmux::guarded::{self, Epoch, Guard, Outcome, Token};
@@ -39,7 +39,12 @@ impl Performer<'_> {
         let mut last = not("no_place", "no place was found");
         for _ in 0..TRIES {
             last = match self.launch_once(&record, launch).await {
-                Ok(launched) => return launched,
+                Ok(launched) => {
+                    if let Launched::Started(at) = &launched {
+                        tap::open(self.world, &record, at).await;
+                    }
+                    return launched;
+                }
                 Err(again) => again,
             };
         }

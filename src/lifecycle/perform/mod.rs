@@ -18,6 +18,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 
 use crate::coordinator::{Act, Coordinator, End, Heard, Outcome, Sight, Step, Watching};
+use crate::lifecycle::tap::Wanted;
 use crate::process::{self, Opened, ProcessId, Watch};
 use crate::provider::Catalog;
 use crate::record::{Record, RecordId};
@@ -37,6 +38,8 @@ pub struct World {
     pub catalog: Catalog,
     /// The most lines of history a capture holds.
     pub capture_max_lines: u32,
+    /// What is read of what agents write.
+    pub signals: Wanted,
 }
 
 /// One operation under way.

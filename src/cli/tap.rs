@@ -1,0 +1,36 @@
+//! `ait tap`: what stands behind the pipe of a pane. Started through tmux's `pipe-pane`, never by hand.
+
+use clap::Args as ClapArgs;
+
+use super::{Exit, Failure, settings};
+use crate::lifecycle::tap::{self, Answering};
+use crate::record::RecordId;
+use crate::store::{Paths, Store};
+
+/// Read what a pane writes, and keep what its agent tells its terminal of its turn.
+#[derive(Debug, ClapArgs)]
+pub(super) struct Args {
+    /// The record whose agent is in the pane
+    record: RecordId,
+    /// Answer a program that asks whether OSC 7501 is understood: through this server …
+    #[arg(long, requires_all = ["pane", "tty"])]
+    socket: Option<String>,
+    /// … this pane …
+    #[arg(long)]
+    pane: Option<String>,
+    /// … on this terminal
+    #[arg(long)]
+    tty: Option<String>,
+}
+
+pub(super) fn run(args: Args) -> Result<Exit, Failure> {
+    let store = Store::open(Paths::from_env()?);
+    // settings that are broken are no business of a pane's; those that are built in are known without them
+    let catalog = settings::catalog().unwrap_or_default();
+    let answering = match (args.socket, args.pane, args.tty) {
+        (Some(socket), Some(pane), Some(tty)) => Some(Answering { socket, pane, tty }),
+        _ => None,
+    };
+    tap::run(&store, args.record, &catalog, answering.as_ref(), std::io::stdin().lock())?;
+    Ok(Exit::OK)
+}
