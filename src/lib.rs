@@ -15,6 +15,7 @@ pub mod provider;
 pub mod reconcile;
 pub mod record;
 pub mod supervisor;
+pub mod task;
 pub mod turn;
 pub mod world;
 

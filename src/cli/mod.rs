@@ -98,6 +98,7 @@ enum Command {
     Send(session::send::Args),
     Wait(session::wait::Args),
     Delete(session::delete::Args),
+    Task(session::task::Args),
     Discover(discover::Args),
     Frozenagent(frozenagent::Args),
     /// Show the main job on a private tmux server; leaves nothing behind
@@ -162,6 +163,7 @@ impl Command {
             Self::Send(args) => session::send::run(args),
             Self::Wait(args) => session::wait::run(args),
             Self::Delete(args) => session::delete::run(args),
+            Self::Task(args) => session::task::run(args),
             Self::Completions(args) => completions::run(args),
             Self::Man(args) => man::run(args),
             Self::Coordinate(args) => coordinate::run(args),

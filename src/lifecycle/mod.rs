@@ -48,5 +48,6 @@ pub mod server;
 pub(crate) mod shared;
 pub mod start;
 pub mod tap;
+pub mod task_file;
 pub mod touched;
 pub mod until;

@@ -109,6 +109,28 @@ impl Book {
         }
     }
 
+    /// The session that has this conversation, of this kind of agent where that is known; of several in the archive the latest.
+    pub(super) fn of_conversation(
+        &self,
+        store: &Store,
+        kind: Option<&str>,
+        id: &str,
+    ) -> Result<Option<Found>, Trouble> {
+        let is_of = |record: &Record| {
+            record.codeagent_session_id == id && kind.is_none_or(|kind| record.agent_kind == kind)
+        };
+        if let Some(record) = self.snapshot.records.shared().find(|record| is_of(record)) {
+            return Ok(Some(Found { record: Arc::clone(record), archived: None }));
+        }
+        let lines: Vec<Listed> =
+            self.lines.iter().filter(|line| line.codeagent_session_id == id).cloned().collect();
+        let files = store.paths().files();
+        let ended = Archive::new(&files).whole(&lines)?.into_iter().filter(|ended| is_of(&ended.record));
+        Ok(ended
+            .max_by_key(|ended| ended.at)
+            .map(|ended| Found { archived: Some((ended.at, ended.reason)), record: Arc::new(ended.record) }))
+    }
+
     fn by_beginning(&self, word: &str) -> Result<Entry<'_>, Trouble> {
         let may_be = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         if word.is_empty() || !word.chars().all(may_be) {

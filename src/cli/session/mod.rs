@@ -29,6 +29,7 @@ mod screen;
 pub(super) mod send;
 pub(super) mod show;
 pub(super) mod start;
+pub(super) mod task;
 mod turn_state;
 pub(super) mod view;
 pub(super) mod wait;

@@ -1,27 +1,34 @@
 //! `ait resume`: a stopped session's own conversation again, under the same id.
 
+use std::path::PathBuf;
+
 use clap::Args as ClapArgs;
 
+use super::address::Found;
 use super::envelope::{self, Answer, Trouble};
 use super::look::Status;
 use super::view::View;
-use super::{Given, begin, found, one, view_of};
+use super::{Given, begin, found, one, task, view_of};
 use crate::cli::{Exit, Failure, block_on_any, print};
 use crate::coordinator::{End, Outcome, Told};
 use crate::lifecycle::host;
 use crate::lifecycle::perform::World;
 use crate::lifecycle::revive::{self, NotRevived};
 use crate::record::RecordId;
+use crate::store::{Paths, Store};
 
 /// Bring a stopped session's own conversation back, under the same id; a running one stays as it is.
 ///
 /// Never the latest conversation: the exact one that is recorded, or none.
 #[derive(Debug, ClapArgs)]
-#[command(after_help = "Example:\n  ait resume review")]
+#[command(after_help = "Examples:\n  ait resume review\n  ait resume --task task.org")]
 pub(crate) struct Args {
-    /// The session: its id, a beginning of it, or its name
-    #[arg(value_name = "ID")]
-    session: String,
+    /// The session: its id, a beginning of it, or its name; with --task its conversation's id, or a beginning of that
+    #[arg(value_name = "ID", required_unless_present = "task")]
+    session: Option<String>,
+    /// The session that this task file (.org, .md) names; of several the one you choose
+    #[arg(long, value_name = "FILE")]
+    task: Option<PathBuf>,
     #[command(flatten)]
     given: Given,
 }
@@ -31,7 +38,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
 }
 
 fn resume(args: &Args) -> Result<Answer, Trouble> {
-    let (paths, found) = found(&args.session)?;
+    let (paths, found) = meant(args)?;
     let view = view_of(&paths, &found, &args.given)?;
     match view.status {
         Status::Running => return told(&view, Vec::new()),
@@ -63,6 +70,16 @@ fn resume(args: &Args) -> Result<Answer, Trouble> {
         }
     }
     told(&one(&id.to_string(), &args.given)?, warnings)
+}
+
+/// The session that is meant, by its name or by a task file.
+fn meant(args: &Args) -> Result<(Paths, Found), Trouble> {
+    let word = args.session.as_deref();
+    let Some(file) = &args.task else { return found(word.unwrap_or_default()) };
+    let paths = super::paths()?;
+    let found = task::meant(file, word, &Store::open(paths.clone()), args.given.format)?;
+    super::view::own_folder(&paths, &found)?;
+    Ok((paths, found))
 }
 
 /// The restore coordinator, in a process of its own as always.

@@ -8,6 +8,7 @@ mod resume;
 mod run;
 mod send;
 mod start;
+mod task;
 mod wait;
 
 use serde_json::Value;
