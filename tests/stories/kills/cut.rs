@@ -27,6 +27,7 @@ printf '%s\n' "$(echo "$*" | tr '\n' ' ')" >"$CUT/call.$n"
 [ "$n" = "$(cat "$CUT/at")" ] || exec "$TMUX_REAL" "$@"
 how=$(cat "$CUT/how")
 if [ -e "$CUT/after" ]; then "$TMUX_REAL" "$@" >"$CUT/out" 2>"$CUT/err"; code=$?; fi
+: >"$CUT/hitting"
 kill -$how $PPID
 echo $PPID >"$CUT/hit.new"
 mv "$CUT/hit.new" "$CUT/hit"
@@ -142,9 +143,10 @@ impl Running {
         }
     }
 
-    /// Whether the command has ended.
+    /// Whether the command has ended. One that ends by its cut may be faster than the word of it, which is waited for.
     pub(super) fn ended(&mut self) -> bool {
-        self.child.try_wait().unwrap().is_some()
+        let ended = self.child.try_wait().unwrap().is_some();
+        ended && (!self.folder.join("hitting").exists() || self.hit().is_some())
     }
 
     /// What it did, for a reader.

@@ -159,7 +159,7 @@ impl Fleet {
         let mut running = self.recover(Some(cut));
         // a restore that was proven sooner makes fewer calls
         let hit = wait_until(&format!("{what}: the cut"), DEADLINE, || {
-            running.hit().map(|_| true).or_else(|| running.ended().then_some(false))
+            running.hit().map(|_| true).or_else(|| running.ended().then(|| running.hit().is_some()))
         });
         if hit {
             self.kill(cut.between);
@@ -177,9 +177,7 @@ impl Fleet {
         }
         wait_until(&format!("{what}: the command to end"), DEADLINE * 2, || running.ended().then_some(()));
         let ends = self.settled(&what);
-        if self.world.tmux.run(["list-sessions"]).status.success() {
-            self.world.tmux.remember();
-        }
+        self.world.tmux.remember_any();
         // those that nobody ended come back
         let mut last = Vec::new();
         let start = Instant::now();
@@ -188,7 +186,7 @@ impl Fleet {
             self.world.home.ait(["recover"]);
             last = self.settled(&what);
         }
-        self.world.tmux.remember();
+        self.world.tmux.remember_any();
         let ended = last.iter().filter(|end| **end == "ended by itself").count();
         let may = match cut.between {
             Between::Nothing | Between::Process | Between::Server => 0,
@@ -244,7 +242,10 @@ fn a_recovery_cut_at_any_step_is_finished_by_the_next() {
                     }
                     fleet.known();
                     let end = fleet.cut(cut);
-                    ends.lock().unwrap().insert(cut, end.join(" / "));
+                    let end = end.join(" / ");
+                    // all of them take long: what was seen is told as it comes
+                    eprintln!("recover, {cut}  {end}");
+                    ends.lock().unwrap().insert(cut, end);
                 }
             });
         }

@@ -9,6 +9,7 @@ use super::cut::{Words, wrap};
 use super::{Between, Cut};
 use crate::support::proc::Process;
 use crate::support::tmux::Start;
+use crate::support::wait::within;
 use crate::support::{DEADLINE, Fake, Home, Ran, Supervisor, Tmux, wait_until};
 
 /// What is done to an agent.
@@ -109,9 +110,10 @@ impl Subject {
             home.record(&id)?["ait"]["host"].is_object().then_some(())
         });
         // its pane is kept when it ends, so that how it ended is known
-        wait_until(&format!("{name} to be watched"), DEADLINE, || {
-            let options = tmux.ok(["show-options", "-p", "-t", &fake.pane.id]);
-            options.contains("remain-on-exit on").then_some(())
+        let options = || tmux.ok(["show-options", "-p", "-t", &fake.pane.id]);
+        within(DEADLINE, || options().contains("remain-on-exit on").then_some(())).unwrap_or_else(|| {
+            let told = home.ait(["status", "--json"]).text();
+            panic!("{name}, record {id}, is not watched: {}\n{told}", options())
         });
         if operation.of_frozen() {
             patiently(&format!("{name} to be frozen"), || home.ait(["freeze", &id, "--force"]));

@@ -121,6 +121,14 @@ impl Tmux {
         *self.server.lock().unwrap() = Process::of(pid);
     }
 
+    /// The same where a server may have ended with its last pane.
+    pub(crate) fn remember_any(&self) {
+        let told = self.run(["display-message", "-p", "#{pid}"]);
+        if let Ok(pid) = told.text().parse() {
+            *self.server.lock().unwrap() = Process::of(pid);
+        }
+    }
+
     /// The socket's path.
     pub(crate) fn socket(&self) -> &Path {
         &self.socket
