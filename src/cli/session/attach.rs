@@ -1,5 +1,6 @@
 //! `ait attach`: this terminal shows the session's pane.
 
+use std::io::IsTerminal;
 use std::os::unix::process::CommandExt;
 
 use clap::Args as ClapArgs;
@@ -36,10 +37,16 @@ fn attach(args: &Args) -> Result<std::convert::Infallible, Trouble> {
         (look.seen(record).status, record.location.pane_id(), &record.ait.server)
     else {
         let message = format!("session {} is not running", record.id);
-        return Err(Trouble::new(Exit::FAILED, "session-not-running", message));
+        let hint = format!("`ait resume {}` brings its conversation back", record.id);
+        return Err(Trouble::new(Exit::FAILED, "session-not-running", message).hint(hint));
     };
     let inside =
         sockets::own().is_some_and(|own| sockets::resolved(&own) == std::path::Path::new(&server.socket));
+    if !inside && !std::io::stdin().is_terminal() {
+        let message = "standard input is no terminal that could show it";
+        let hint = "`ait glance` prints its screen, `ait command` what to type in a terminal";
+        return Err(Trouble::new(Exit::UNAVAILABLE, "not-a-terminal", message).hint(hint));
+    }
     let verb = if inside { "switch-client" } else { "attach-session" };
     let binary = tmux::binary().map_err(Failure::from)?;
     let why =

@@ -206,13 +206,16 @@ fn a_stopped_session_is_glanced_at_without_an_error() {
     let home = Home::new();
     let tmux = habits(&home);
     let seen = started(&home, &["--id", "g"]);
+    let nowhere = ait(&home, &["attach", "g"]).code(69).errors();
+    assert!(nowhere.contains("no terminal") && nowhere.contains("hint: `ait glance`"), "{nowhere}");
     tmux.ok(["kill-pane", "-t", seen["location"]["pane"].as_str().unwrap()]);
     let glance = data(&ait(&home, &["glance", "g", "--format", "json"]).ok(), "glance");
     assert_eq!((&glance["status"], &glance["tail"]), (&"stopped".into(), &"".into()), "{glance:#}");
     assert!(glance.get("last_terminal_activity_at").is_none(), "{glance:#}");
     let ran = ait(&home, &["logs", "g", "--format", "json"]).code(1);
     assert_eq!(refusal(&ran), "logs-unavailable");
-    assert!(ait(&home, &["attach", "g"]).code(1).errors().contains("not running"));
+    let stopped = ait(&home, &["attach", "g"]).code(1).errors();
+    assert!(stopped.contains("not running") && stopped.contains("hint: `ait resume"), "{stopped}");
 }
 
 #[test]
