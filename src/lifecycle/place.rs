@@ -13,7 +13,7 @@ use tmux_control::{PaneId, SessionId, WindowId};
 
 use super::root::root_of;
 use super::server::{self, NotStarted};
-use crate::process;
+use crate::process::{self, Liveness};
 use crate::record::{Location, Ours, ProcessId, Record, RecordId, ServerEpoch, Verb};
 use crate::store::{LONG_PATIENCE, Store, StoreError, System};
 use crate::tmux::guarded::{self, Epoch, Guard, Outcome, PaneOption, Token};
@@ -96,10 +96,21 @@ enum Side {
 /// [`NotPlaced`]; what was placed until then is found by the next try.
 pub async fn place(ground: &Ground<'_>, socket: &Path, records: &[Record]) -> Result<Placed, NotPlaced> {
     let mut site = Site::new(ground, socket, records).await?;
+    let mut furnished = Vec::new();
     for window in windows(ground.store, records) {
-        site.furnish(window).await?;
+        furnished.extend(site.furnish(window).await?);
     }
+    // once a record names the server a supervisor attaches to it, and a window that changes meanwhile crashes it (fault R4)
+    site.sign(&furnished).await?;
     Ok(site.placed)
+}
+
+/// A window that stands, and the agents whose stand-ins were made or found in it.
+struct Furnished {
+    /// The life of the server whose plan it is of.
+    of: ServerEpoch,
+    window: PlanWindow,
+    agents: Vec<(RecordId, Made)>,
 }
 
 /// The windows these records were in, by session and index, each with the life of the server it was of: that of the record, or
@@ -125,7 +136,7 @@ fn windows(store: &Store, records: &[Record]) -> Vec<(ServerEpoch, PlanWindow)> 
         let before = earlier.iter().find_map(|plan| Some((&plan.server, plan.window_of(record.id)?)));
         if let Some((of, window)) = before {
             // companions that came back went with the server they came back to
-            let lives = process::identify(epoch.pid).is_some_and(|process| process == epoch.process());
+            let lives = process::liveness(&epoch.process()) != Liveness::Gone;
             windows.push((of.clone(), PlanWindow { restored: window.restored && lives, ..window.clone() }));
             continue;
         }
@@ -169,6 +180,8 @@ struct Site<'a> {
     strays: BTreeMap<RecordId, Made>,
     /// Windows with such a one that its record does not know: that try was cut short there.
     unsigned: BTreeSet<WindowId>,
+    /// Records whose stand-in is there.
+    furnished: BTreeSet<RecordId>,
     placed: Placed,
 }
 
@@ -183,6 +196,7 @@ impl<'a> Site<'a> {
             made: BTreeSet::new(),
             strays: BTreeMap::new(),
             unsigned: BTreeSet::new(),
+            furnished: BTreeSet::new(),
             placed: Placed::default(),
         };
         if let Probe::Listening(_) = probe(socket) {
@@ -207,13 +221,16 @@ impl<'a> Site<'a> {
         OneShot::new(&self.socket)
     }
 
-    /// Puts back one window.
-    async fn furnish(&mut self, (epoch, window): (ServerEpoch, PlanWindow)) -> Result<(), NotPlaced> {
+    /// Puts back one window; `None` if nothing of it is wanted.
+    async fn furnish(
+        &mut self,
+        (of, window): (ServerEpoch, PlanWindow),
+    ) -> Result<Option<Furnished>, NotPlaced> {
         let wanted: Vec<&PlanPane> = window
             .panes
             .iter()
             .filter(|pane| match pane.record {
-                Some(id) => self.records.contains_key(&id) && !self.placed.records.contains(&id),
+                Some(id) => self.records.contains_key(&id) && !self.furnished.contains(&id),
                 None => !window.restored,
             })
             .collect();
@@ -244,21 +261,11 @@ impl<'a> Site<'a> {
                 self.tmux()?.run(["select-pane", "-t", &made.pane.to_string()]).await?;
             }
         }
-        let Some(mut last) = last else { return Ok(()) };
+        let Some(mut last) = last else { return Ok(None) };
         self.settle(&window, &mut last).await?;
         self.arrange(&window, last).await?;
-        self.sign(&window, &agents).await?;
-        if !window.restored
-            && window.panes.iter().any(|pane| pane.record.is_none())
-            && let Some(mut plan) = self.ground.store.plan(&epoch)
-        {
-            // a companion comes back once
-            for known in plan.windows.iter_mut().filter(|known| known.window == window.window) {
-                known.restored = true;
-            }
-            self.ground.store.write_plan(&plan)?;
-        }
-        Ok(())
+        self.furnished.extend(agents.iter().map(|(id, _)| *id));
+        Ok(Some(Furnished { of, window, agents }))
     }
 
     /// A pane of that window which is there already: an agent of it that came back before, or its stand-in.
@@ -486,10 +493,32 @@ impl<'a> Site<'a> {
     }
 
     /// Stamps the stand-ins and writes where they are, in one write.
-    async fn sign(&mut self, window: &PlanWindow, agents: &[(RecordId, Made)]) -> Result<(), NotPlaced> {
-        if agents.is_empty() {
-            return Ok(());
+    async fn sign(&mut self, furnished: &[Furnished]) -> Result<(), NotPlaced> {
+        let agents: Vec<(RecordId, Made)> =
+            furnished.iter().flat_map(|one| one.agents.iter().copied()).collect();
+        if !agents.is_empty() {
+            self.sign_all(furnished, &agents).await?;
         }
+        for Furnished { of, window, .. } in furnished {
+            if !window.restored
+                && window.panes.iter().any(|pane| pane.record.is_none())
+                && let Some(mut plan) = self.ground.store.plan(of)
+            {
+                // a companion comes back once
+                for known in plan.windows.iter_mut().filter(|known| known.window == window.window) {
+                    known.restored = true;
+                }
+                self.ground.store.write_plan(&plan)?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn sign_all(
+        &mut self,
+        furnished: &[Furnished],
+        agents: &[(RecordId, Made)],
+    ) -> Result<(), NotPlaced> {
         let tmux = self.tmux()?;
         let answer = tmux.run(["display-message", "-p", "#{pid} #{start_time}"]).await?;
         let (pid, started_at) = pair(&answer).ok_or_else(|| odd(&answer))?;
@@ -504,7 +533,8 @@ impl<'a> Site<'a> {
             unknown: Default::default(),
         };
         let mut steps = Vec::new();
-        for (id, made) in agents {
+        let all = furnished.iter().flat_map(|one| one.agents.iter().map(|agent| (&one.window.layout, agent)));
+        for (layout, (id, made)) in all {
             let guard = Guard::new(made.pane, Epoch { pid, started_at }).process(made.pid);
             let token = Token::random().map_err(|error| NotPlaced::Odd(error.to_string()))?;
             if guarded::stamp_frozen(guard, *id, token).run(&tmux).await? != Outcome::Done {
@@ -517,7 +547,7 @@ impl<'a> Site<'a> {
                 server: Some(epoch.clone()),
                 window_id: Some(crate::record::WindowId(made.window.0)),
                 window_index: Some(made.index),
-                window_layout: (!window.layout.is_empty()).then(|| window.layout.clone()),
+                window_layout: (!layout.is_empty()).then(|| layout.clone()),
                 ..Ours::default()
             };
             steps.push((*id, at, ours));

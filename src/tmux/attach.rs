@@ -40,9 +40,10 @@ use crate::world::mark::{FLOW, FLOW_SPAN, TITLES, TITLES_FORMAT};
 /// How long each step may take before the attempt is given up and its process ended.
 const STEP: Duration = Duration::from_secs(5);
 
-/// The safety net for what no notification tells (respawns, panes of other sessions), once a second; and it wakes the
-/// server, which up to 3.7c holds late renames back until something does.
-const HEARTBEAT: (&str, &str) = ("hb", "#{S:#{W:#{P:#{pane_id}=#{pane_dead}#,#{pane_pid} }}}");
+/// The safety net for what no notification tells (respawns, panes and layouts of other sessions), once a second; and it wakes
+/// the server, which up to 3.7c holds late renames back until something does. A layout begins with its checksum.
+const HEARTBEAT: (&str, &str) =
+    ("hb", "#{S:#{W:#{=4:window_layout} #{P:#{pane_id}=#{pane_dead}#,#{pane_pid} }}}");
 
 /// Why there is no control client. Only [`Unanswered::NoServer`] says anything about the server.
 #[derive(Debug, thiserror::Error)]

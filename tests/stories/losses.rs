@@ -29,6 +29,7 @@ impl Fleet {
         let mut agents = Vec::new();
         for (session, window) in [("main", "one"), ("main", "two"), ("other", "three")] {
             let agent = Agent::start(&tmux, session, window);
+            supervisor.attached(&tmux);
             agents.push(agent.beside(&tmux));
             agents.push(agent);
         }

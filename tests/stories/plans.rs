@@ -23,6 +23,7 @@ fn windows_splits_and_companions_are_kept_and_a_crash_leaves_them() {
     let tmux = Tmux::start(&home);
     let supervisor = Supervisor::start(&home, &[&tmux]);
     let agent = Agent::start(&tmux, "main", "one");
+    supervisor.attached(&tmux);
     let companion = tmux.split(&agent.pane, &home.project("beta"), &["sleep", "1000000"]);
     let other = agent.beside(&tmux);
     tmux.ok(["select-layout", "-t", &agent.pane.window, "even-vertical"]);
@@ -49,4 +50,24 @@ fn windows_splits_and_companions_are_kept_and_a_crash_leaves_them() {
     home.until_lost(&agent.id, "server_crashed");
     home.until_lost(&other.id, "server_crashed");
     assert_eq!(plan(&home, "the plan to stay", |_| true), seen);
+}
+
+#[test]
+fn a_layout_that_changes_alone_is_kept() {
+    let home = Home::new();
+    let tmux = Tmux::start(&home);
+    let supervisor = Supervisor::start(&home, &[&tmux]);
+    let agent = Agent::start(&tmux, "main", "one");
+    supervisor.attached(&tmux);
+    tmux.split(&agent.pane, &home.project("beta"), &["sleep", "1000000"]);
+    let kept = |what: &str| {
+        let layout = tmux.format(&agent.pane.id, "#{window_layout}");
+        plan(&home, what, |plan| plan["windows"][0]["layout"] == layout.as_str());
+    };
+    kept("the split");
+    supervisor.knows(&tmux, &[&agent]);
+    supervisor.settled(&tmux);
+    // no notification tells it: the window is in another session than the supervisor's client
+    tmux.ok(["select-layout", "-t", &agent.pane.window, "even-horizontal"]);
+    kept("the layout");
 }

@@ -46,6 +46,7 @@ fn shutdown(order: [Party; 3], slow: bool) {
     let tmux = Tmux::start(&home);
     let mut supervisor = Supervisor::start(&home, &[&tmux]);
     let one = Agent::start(&tmux, "main", "one");
+    supervisor.attached(&tmux);
     let two = one.beside(&tmux);
     let three = Agent::start(&tmux, "main", "three");
     let fleet = [one, two, three];

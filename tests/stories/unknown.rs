@@ -26,6 +26,7 @@ impl Fleet {
         let tmux = Tmux::start(&home);
         let supervisor = Supervisor::start(&home, &[&tmux]);
         let one = Agent::start(&tmux, "main", "one");
+        supervisor.attached(&tmux);
         let two = one.beside(&tmux);
         let agents = vec![one, two, Agent::start(&tmux, "main", "three")];
         supervisor.watching(&tmux, 3);

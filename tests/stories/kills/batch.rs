@@ -66,6 +66,9 @@ pub(super) type Allowed = fn(&Moment, Cut) -> Vec<&'static str>;
 #[track_caller]
 pub(super) fn matrix(title: &str, operation: Operation, few: Few, allowed: Allowed) {
     let world = World::new();
+    // the supervisor stays attached for it: it comes to no server in which windows are being made
+    let _stays = Subject::start(&world, Operation::Freeze, "stays", false);
+    world.supervisor.attached(&world.tmux);
     let steps = count(&world, operation);
     println!("{title}: {} calls to tmux, {} writes of the store", steps.calls.len(), steps.writes.len());
     let mut ends = BTreeMap::new();

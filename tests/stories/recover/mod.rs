@@ -101,6 +101,8 @@ impl Fleet {
             let root = home.project(project);
             tmux.session(project, &root, &["sleep", "1000000"]);
             let first = Fake::claude(&tmux, project, "pair", &root);
+            // its hook has made its record
+            supervisor.attached(&tmux);
             tmux.ok([
                 "split-window",
                 "-d",

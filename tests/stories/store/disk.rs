@@ -28,11 +28,12 @@ fn on_small_disk(home: &Home, script: &str) -> Option<Ran> {
     Some(ran)
 }
 
-/// Makes 200 records in one shell loop.
+/// Makes a store of more than a hundred KiB: 40 records with long names.
 const FILL: &str = r#"
 i=0
-while [ $i -lt 200 ]; do
-  "$AIT" record upsert --root / --window "w$i" --pane '' --pane-pid 0 >/dev/null
+long=$(printf '%03000d' 0)
+while [ $i -lt 40 ]; do
+  "$AIT" record upsert --root / --window "w$i-$long" --pane '' --pane-pid 0 >/dev/null
   i=$((i + 1))
 done
 "#;

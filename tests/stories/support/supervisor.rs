@@ -79,7 +79,8 @@ impl Supervisor {
         })
     }
 
-    /// Waits until a control client of ours sits in `_ait` on `server`.
+    /// Waits until a control client of ours sits in `_ait` on `server`: a window that changes while one is on its way there
+    /// crashes tmux before 3.7 (fault R4), the likelier the busier the machine.
     #[track_caller]
     pub(crate) fn attached(&self, server: &Tmux) {
         wait_until("the supervisor's control client", DEADLINE, || {
