@@ -73,7 +73,7 @@ impl Plan {
         for was in &before.windows {
             let missing = was.panes.iter().filter(|pane| fresh.place_of(pane).is_none());
             // each is asked about
-            let held = missing.map(&mut lingers).fold(false, |held, one| held || one);
+            let held = missing.filter(|pane| lingers(pane)).count() > 0;
             let mut panes: Vec<PlanPane> = Vec::new();
             for pane in &was.panes {
                 match fresh.place_of(pane) {
