@@ -42,9 +42,13 @@ impl Supervisor {
 
     /// When something is left out of a plan that is gone for long enough.
     pub(super) fn plans_due(&self) -> Option<Duration> {
-        // one that is not told of now is kept with the answer that tells
-        let told = |socket: &PathBuf| self.servers.get(socket).is_some_and(|server| self.is_told(server));
-        self.plans.of.iter().filter(|(socket, _)| told(socket)).filter_map(|(_, kept)| kept.due).min()
+        // one that is not told of now is kept with the answer that tells; one of an earlier life stays as it is
+        let told = |(socket, kept): &(&PathBuf, &Kept)| {
+            let server = self.servers.get(*socket).filter(|server| self.is_told(server));
+            let up = server.and_then(Server::up);
+            up.is_some_and(|up| up.identity.process == kept.plan.server.process())
+        };
+        self.plans.of.iter().filter(told).filter_map(|(_, kept)| kept.due).min()
     }
 
     /// Whether a server is listed whole and not on its way out.
