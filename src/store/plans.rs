@@ -33,7 +33,7 @@ impl Store {
         read(&self.plan_file(server)).filter(|plan| plan.server.is_same_life(server))
     }
 
-    /// All plans that were kept and can be read, the latest first, [`MOST`] at the most.
+    /// All plans that were kept and can be read, the latest first, `MOST` at the most.
     #[must_use]
     pub fn plans(&self) -> Vec<Plan> {
         let entries = fs::read_dir(self.paths.plans()).into_iter().flatten().flatten();

@@ -1,7 +1,7 @@
 //! Telling the user: when a session asks, is done, was lost or is back, and nobody looks at it.
 //!
-//! What there is to tell is parked, one thing a session, until it may be told: sessions are told of once in [`SESSION`], all
-//! together as [`limit`] says. What is over by then is not told, and what is not told is counted. Just before, the server is asked
+//! What there is to tell is parked, one thing a session, until it may be told: sessions are told of once in `SESSION`, all
+//! together as `limit` says. What is over by then is not told, and what is not told is counted. Just before, the server is asked
 //! once what its clients show: a window that somebody looks at is told by itself. Where no server answers, nobody looks.
 //!
 //! What happened before this supervisor began is not news.
