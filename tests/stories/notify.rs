@@ -181,7 +181,8 @@ fn what_was_lost_and_what_is_back_is_told() {
     let home = Home::new();
     let tmux = Tmux::start(&home);
     home.hooked("claude");
-    settings(&home, &format!("{}on = [\"lost\", \"recovered\"]\n", command(&home)));
+    // one that is back before it would be told of is told of as back alone: here it stays lost until somebody asks for it
+    settings(&home, &format!("recover = \"offer\"\n{}on = [\"lost\", \"recovered\"]\n", command(&home)));
     let supervisor = Supervisor::start(&home, &[&tmux]);
     let (agent, id) = agent(&home, &tmux, &supervisor);
     agent.prompt(&tmux, "hello");
@@ -189,6 +190,7 @@ fn what_was_lost_and_what_is_back_is_told() {
     let note = until_told(&home, 1);
     assert_eq!((&note["reason"], &note["source"]), (&json!("lost"), &json!("server_crashed")), "{note:#}");
     assert_eq!((&note["session"]["id"], &note["session"]["window"]), (&json!(id), &json!("cart")));
+    home.ait(["recover"]).ok();
     let note = until_told(&home, 2);
     assert_eq!((&note["reason"], &note["session"]["id"]), (&json!("recovered"), &json!(id)), "{note:#}");
     tmux.remember();
