@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::agent::Real;
 use crate::install::{CLAUDE, CODEX, Kind};
 use crate::start::set_up;
+use crate::support::wait::within;
 use crate::support::{DEADLINE, Home, wait_until};
 use crate::world::{World, story};
 
@@ -112,7 +113,15 @@ fn steps(world: &World, agent: &Real<'_>, watch: &Watch, asks: &str) {
     assert!(why.starts_with(&id) && why.contains("needs_input") && why.contains("counts"), "{why}");
     println!("{why}");
     agent.shows("the request", |screen| screen.contains("1. Yes"));
-    let since = press("Enter");
+    let mut since = press("Enter");
+    // a request that has just been drawn may not hear the first key
+    wait_until("the request to be answered", DEADLINE, || {
+        let heard = within(Duration::from_secs(3), || (!agent.screen().contains("1. Yes")).then_some(()));
+        if heard.is_none() {
+            since = press("Enter");
+        }
+        heard
+    });
     watch.until(since, "a permission", "working");
     watch.until(Instant::now(), "the tool's end", "waiting");
     agent.say("another held question [[hold=two]]");
