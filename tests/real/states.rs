@@ -183,7 +183,10 @@ fn after_a_clear(world: &World, agent: &Real<'_>, watch: &Watch) {
         watch.all().last().is_some_and(|last| last.state == "working")
     });
     let states = watch.states();
-    assert_eq!(states[before..], ["working", "waiting", "working"], "{:#?}", watch.all());
+    // by Claude's own list it is busy with /clear for an instant, which is seen or not
+    let (cleared, rest) = states[before..].split_at(states[before..].len().saturating_sub(3));
+    assert!(cleared.is_empty() || cleared == ["working", "waiting"], "{:#?}", watch.all());
+    assert_eq!(rest, ["working", "waiting", "working"], "{:#?}", watch.all());
 }
 
 #[test]
