@@ -13,7 +13,7 @@ use crate::install::{self, Kind};
 use crate::mock::Mock;
 use crate::seed;
 use crate::support::tmux::Start;
-use crate::support::{Home, Ran, Tmux, not_run};
+use crate::support::{DEADLINE, Home, Ran, Tmux, not_run, wait_until};
 
 /// Homes lie here: Codex refuses to work quite as usual below the temporary folder.
 const BELOW: &str = "/var/tmp";
@@ -120,8 +120,13 @@ impl World {
     pub(crate) fn adopted(&self, agent: &Real<'_>) -> String {
         self.home.ait(["adopt", "--all"]).ok();
         let id = agent.record();
-        self.home.store_until("its conversation to be known", |home| {
-            home.record(&id).filter(|record| record["codeagent_session_id"] != "").map(drop)
+        // an agent may write down which conversation it has an instant after it can be spoken to
+        wait_until("its conversation to be known", DEADLINE, || {
+            let known = self.home.record(&id).is_some_and(|record| record["codeagent_session_id"] != "");
+            if !known {
+                self.home.ait(["adopt", "--all"]);
+            }
+            known.then_some(())
         });
         id
     }
