@@ -1,7 +1,8 @@
 //! The user's own command, told of what happened: one object on its standard input, and never waited for by the loop.
 //!
 //! At most [`CHILDREN`] run at once and [`QUEUE`] wait; each has its span to end, is then asked to and at last killed, with its
-//! whole process group, and always collected. It is given no terminal, no descriptor of ours, no variable that marks an agent or
+//! whole process group, and always collected. Its end is seen before it is collected, and its group is signalled only until then:
+//! as long as its leader is not collected, no other process can have the number. It is given no terminal, no descriptor of ours, no variable that marks an agent or
 //! holds a secret, and nothing but its own words as arguments.
 
 use std::collections::BTreeSet;
@@ -20,6 +21,7 @@ use tokio::task::JoinHandle;
 
 use super::Driver;
 use crate::config::{self, Terminal};
+use crate::process::{self, Opened, Watch};
 use crate::provider;
 use crate::supervisor::Input;
 use crate::supervisor::notify::note::Note;
@@ -101,8 +103,8 @@ impl Notifier {
     /// Ends all that runs.
     pub(super) async fn end(self) {
         self.task.abort();
-        for group in all(&self.groups) {
-            end(group, Signal::KILL);
+        for group in lock(&self.groups).iter() {
+            end(*group, Signal::KILL);
         }
         // a process that cannot be killed is not waited for
         let _ = tokio::time::timeout(FAREWELL, self.room.acquire_many(CHILDREN as u32)).await;
@@ -133,31 +135,36 @@ async fn work(
 /// Runs it to its end.
 async fn perform(run: Run, groups: &Groups) -> Result<(), String> {
     let mut child = spawn(&run.words).map_err(|error| format!("it cannot be started: {error}"))?;
-    let group = child.id().and_then(|pid| i32::try_from(pid).ok()).unwrap_or_default();
-    lock(groups).insert(group);
-    let fed = feed(&mut child, run.text);
-    let ended = tokio::time::timeout(run.span, async {
-        let ((), ended) = tokio::join!(fed, child.wait());
-        ended
-    })
-    .await;
-    let result = match ended {
-        Ok(Ok(status)) if status.success() => Ok(()),
-        Ok(Ok(status)) => Err(format!("it ended with {status}")),
-        Ok(Err(error)) => Err(format!("its end is not told: {error}")),
-        Err(_) => {
-            end(group, Signal::TERM);
-            let stopped = tokio::time::timeout(GRACE, child.wait()).await;
-            // its own children may not have obeyed
-            end(group, Signal::KILL);
-            if stopped.is_err() {
-                let _ = child.wait().await;
-            }
-            Err(format!("it took longer than {} s and was ended", run.span.as_secs()))
+    let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).unwrap_or_default();
+    let watch = process::identify(pid).map(|process| Watch::open(&process));
+    lock(groups).insert(pid);
+    let died = async {
+        match &watch {
+            Some(Ok(Opened::Watching(watch))) => watch.died().await.map_err(|error| error.to_string()),
+            Some(Ok(Opened::Gone)) => Ok(()),
+            Some(Err(error)) => Err(error.to_string()),
+            None => Err("its process cannot be seen".to_owned()),
         }
     };
-    lock(groups).remove(&group);
-    result
+    let fed = feed(&mut child, run.text);
+    let in_time = tokio::time::timeout(run.span, async { tokio::join!(fed, died).1 }).await;
+    if !matches!(in_time, Ok(Ok(()))) {
+        end(pid, Signal::TERM);
+        if let Some(Ok(Opened::Watching(watch))) = &watch {
+            let _ = tokio::time::timeout(GRACE, watch.died()).await;
+        }
+        // its own children may not have obeyed
+        end(pid, Signal::KILL);
+    }
+    lock(groups).remove(&pid);
+    let status = child.wait().await;
+    match (in_time, status) {
+        (Err(_), _) => Err(format!("it took longer than {} s and was ended", run.span.as_secs())),
+        (Ok(Err(why)), _) => Err(format!("its end is not told: {why}")),
+        (Ok(Ok(())), Ok(status)) if status.success() => Ok(()),
+        (Ok(Ok(())), Ok(status)) => Err(format!("it ended with {status}")),
+        (Ok(Ok(())), Err(error)) => Err(format!("its end is not told: {error}")),
+    }
 }
 
 fn spawn(words: &[OsString]) -> std::io::Result<Child> {
@@ -202,8 +209,4 @@ fn end(group: i32, signal: Signal) {
 
 fn lock(groups: &Groups) -> std::sync::MutexGuard<'_, BTreeSet<i32>> {
     groups.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn all(groups: &Groups) -> Vec<i32> {
-    lock(groups).iter().copied().collect()
 }
