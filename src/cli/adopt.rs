@@ -12,7 +12,8 @@ use super::setup::diff::shown_path;
 use super::table::columns;
 use super::{Exit, Failure, print, settings, sockets};
 use crate::lifecycle::adopt::{self, Candidate, Holds, Look, LookError, Pane, Taken};
-use crate::record::{Outcome, PaneId};
+use crate::lifecycle::identity::{self, Noted};
+use crate::record::{Outcome, PaneId, RecordId};
 use crate::store::{Paths, Store, System};
 use crate::tmux::listing::ListError;
 use crate::tmux::{OneShot, Unanswered};
@@ -204,10 +205,8 @@ async fn one(store: &Store, server: &OneShot, look: &Look, pane: &Pane, mode: Mo
             line.is = "known";
             line.provider.clone_from(kind);
             line.record = Some(record.to_string());
-            if *unstamped && mode == Mode::Act {
-                let stamped = adopt::stamp(server, &look.epoch, pane.id, None, *record).await;
-                line.note =
-                    stamped.map_or_else(|why| format!("not stamped: {why}"), |()| "stamped".to_owned());
+            if mode == Mode::Act {
+                line.note = brought_up(store, server, look, pane, *record, *unstamped).await?;
             }
         }
         Holds::StandIn { stamp } => {
@@ -217,6 +216,28 @@ async fn one(store: &Store, server: &OneShot, look: &Look, pane: &Pane, mode: Mo
         Holds::Nothing { why } => line.note = print::shown(why.as_bytes()),
     }
     Ok(line)
+}
+
+/// Puts right what an earlier run could not do or know; what was done, for a person.
+async fn brought_up(
+    store: &Store,
+    server: &OneShot,
+    look: &Look,
+    pane: &Pane,
+    record: RecordId,
+    unstamped: bool,
+) -> Result<String, Failure> {
+    let mut done = Vec::new();
+    if unstamped {
+        let stamped = adopt::stamp(server, &look.epoch, pane.id, None, record).await;
+        done.push(stamped.map_or_else(|why| format!("not stamped: {why}"), |()| "stamped".to_owned()));
+    }
+    match identity::note(store, &System::here(), record)? {
+        Noted::AsItWas => {}
+        Noted::Now => done.push("its conversation is known now".to_owned()),
+        Noted::Refused(why) => done.push(format!("its conversation is not noted: {why}")),
+    }
+    Ok(done.join("; "))
 }
 
 async fn act(

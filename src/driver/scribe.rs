@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
 
-use crate::lifecycle::identity;
+use crate::lifecycle::identity::{self, Noted};
 use crate::process;
 use crate::record::{RecordId, Step, Verb};
 use crate::store::{Archive, Origin, PATIENCE, Snapshot, Store, StoreError, System, turns};
@@ -161,18 +161,15 @@ fn write(
     Ok(Written { results, view: view(&snapshot) })
 }
 
-/// Puts on a live record which conversation its agent has now, where its provider says another than the record: what a crash
-/// leaves is to be the right one, also of an agent that no hook speaks for.
+/// Notes which conversation an agent has now: what a crash leaves is to be the right one, also of an agent that no hook speaks
+/// for.
 fn identify(store: &Store, system: &System, id: RecordId) {
-    let Ok(snapshot) = store.read() else { return };
-    let Some(correction) = snapshot.records.get(id).and_then(|record| identity::correction(record)) else {
-        return;
-    };
-    let steps = [(Some(id), correction)];
-    match store.apply(&steps, &system.facts(), PATIENCE).map(|mut answers| answers.pop()) {
-        Ok(Some(Ok(_))) => tracing::info!(record = %id, "its conversation is another than was known"),
-        Ok(Some(Err(refused))) => tracing::info!(record = %id, %refused, "its conversation is not noted"),
-        Ok(None) => {}
+    match identity::note(store, system, id) {
+        Ok(Noted::AsItWas) => {}
+        Ok(Noted::Now) => tracing::info!(record = %id, "its conversation is another than was known"),
+        Ok(Noted::Refused(refused)) => {
+            tracing::info!(record = %id, %refused, "its conversation is not noted")
+        }
         Err(error) => tracing::warn!(record = %id, %error, "its conversation is not noted"),
     }
 }

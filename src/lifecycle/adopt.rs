@@ -76,7 +76,7 @@ pub struct Pane {
 pub enum Holds {
     /// An agent without a record.
     Agent(Box<Candidate>),
-    /// The agent of a record: nothing to do.
+    /// The agent of a record.
     Known {
         /// The record.
         record: RecordId,

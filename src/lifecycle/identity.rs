@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use crate::history::{self, Environment, Located, Registry};
 use crate::process::{self, ProcessId};
 use crate::provider::{Catalog, Provider};
-use crate::record::{Bind, Liveness, Record, State, Verb};
+use crate::record::{Bind, Liveness, Record, RecordId, Refused, State, Verb};
+use crate::store::{PATIENCE, Store, StoreError, System};
 
 /// What Claude Code's own list says of this agent: of the process itself, or, where that is a wrapper, of the nearest below.
 #[must_use]
@@ -76,6 +77,34 @@ pub fn correction(record: &Record) -> Option<Verb> {
         return None;
     }
     Some(corrected(record, agent, told))
+}
+
+/// What became of noting an agent's conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Noted {
+    /// The record says the right one, or nobody says another.
+    AsItWas,
+    /// It is on the record now.
+    Now,
+    /// The store did not take it: the record changed meanwhile.
+    Refused(Refused),
+}
+
+/// Puts on a live record which conversation its agent has now, where its provider says another than the record.
+///
+/// # Errors
+/// The store cannot be read or written.
+pub fn note(store: &Store, system: &System, id: RecordId) -> Result<Noted, StoreError> {
+    let snapshot = store.read()?;
+    let Some(verb) = snapshot.records.get(id).and_then(|record| correction(record)) else {
+        return Ok(Noted::AsItWas);
+    };
+    let answer = store.apply(&[(Some(id), verb)], &system.facts(), PATIENCE)?.pop();
+    Ok(match answer {
+        Some(Ok(_)) => Noted::Now,
+        Some(Err(refused)) => Noted::Refused(refused),
+        None => Noted::AsItWas,
+    })
 }
 
 /// Of that agent and instead of that conversation only: by the time it is written the record may be of another launch, or the

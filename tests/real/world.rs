@@ -120,7 +120,7 @@ impl World {
     pub(crate) fn adopted(&self, agent: &Real<'_>) -> String {
         self.home.ait(["adopt", "--all"]).ok();
         let id = agent.record();
-        // an agent may write down which conversation it has an instant after it can be spoken to
+        // taken along with another before it was up, it had none yet: the next adoption notes it
         wait_until("its conversation to be known", DEADLINE, || {
             let known = self.home.record(&id).is_some_and(|record| record["codeagent_session_id"] != "");
             if !known {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use crate::support::tmux::{Pane, Start};
-use crate::support::{AIT, DEADLINE, Home, Tmux, wait_until};
+use crate::support::{AIT, DEADLINE, Fake, Home, Tmux, wait_until};
 
 const ID: &str = "7c9e6679-7425-40de-944b-e07fc1f90ae7";
 
@@ -252,4 +252,25 @@ fn a_corrupt_store_is_neither_written_nor_read_as_empty() {
     assert!(ran.errors().contains("line 2"), "{ran}");
     assert_eq!(std::fs::read(home.store()).unwrap(), b"{ \"version\": 1,\n \"sessions\": [");
     assert_eq!(stamp(&tmux, &pane.id), "");
+}
+
+#[test]
+fn a_conversation_that_was_not_known_yet_is_noted_by_the_next_run() {
+    let home = Home::new();
+    let tmux = Tmux::start(&home);
+    let agent = Fake::window(&tmux, "main", "w", &home.project("alpha"), "claude", &[]).up(&tmux);
+    // an agent that has just been started is not in its provider's list yet
+    let list = home.home().join(".claude/sessions");
+    let away = home.root().join("not-yet");
+    wait_until("the agent to be in the list", DEADLINE, || agent.known_conversation());
+    std::fs::rename(&list, &away).unwrap();
+    let id = agent.adopt(&tmux);
+    assert_eq!(home.record(&id).unwrap()["codeagent_session_id"], "");
+    std::fs::rename(&away, &list).unwrap();
+    let planned = home.ait(["adopt", "--all", "--dry-run", "--json"]).ok().json();
+    assert_eq!(line(&planned, &agent.pane.id)["note"], "");
+    assert_eq!(home.record(&id).unwrap()["codeagent_session_id"], "", "a plan writes nothing");
+    let report = home.ait(["adopt", "--all", "--json"]).ok().json();
+    assert_eq!(line(&report, &agent.pane.id)["note"], "its conversation is known now");
+    assert_eq!(home.record(&id).unwrap()["codeagent_session_id"], agent.conversation().as_str());
 }
