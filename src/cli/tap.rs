@@ -4,7 +4,7 @@ use clap::Args as ClapArgs;
 
 use super::{Exit, Failure, settings};
 use crate::lifecycle::tap::{self, Answering};
-use crate::record::RecordId;
+use crate::record::{PaneId, RecordId};
 use crate::store::{Paths, Store};
 
 /// Read what a pane writes, and keep what its agent tells its terminal of its turn.
@@ -13,11 +13,14 @@ pub(super) struct Args {
     /// The record whose agent is in the pane
     record: RecordId,
     /// Answer a program that asks whether OSC 7501 is understood: through this server …
-    #[arg(long, requires_all = ["pane", "tty"])]
+    #[arg(long, requires_all = ["pane", "process", "tty"])]
     socket: Option<String>,
     /// … this pane …
     #[arg(long)]
-    pane: Option<String>,
+    pane: Option<PaneId>,
+    /// … while this process is what tmux started in it …
+    #[arg(long, value_name = "PID")]
+    process: Option<i32>,
     /// … on this terminal
     #[arg(long)]
     tty: Option<String>,
@@ -27,8 +30,10 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
     let store = Store::open(Paths::from_env()?);
     // settings that are broken are no business of a pane's; those that are built in are known without them
     let catalog = settings::catalog().unwrap_or_default();
-    let answering = match (args.socket, args.pane, args.tty) {
-        (Some(socket), Some(pane), Some(tty)) => Some(Answering { socket, pane, tty }),
+    let answering = match (args.socket, args.pane, args.process, args.tty) {
+        (Some(socket), Some(pane), Some(process), Some(tty)) => {
+            Some(Answering { socket, pane: pane.to_string(), process, tty })
+        }
         _ => None,
     };
     tap::run(&store, args.record, &catalog, answering.as_ref(), std::io::stdin().lock())?;

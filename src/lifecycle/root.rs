@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 /// The file that marks a project's root.
 const MARKER: &str = "aitasks/metadata/project_config.yaml";
+/// What the top of a git work tree has; a linked work tree and a submodule have it as a file.
+const GIT: &str = ".git";
 
 /// The root of the project that `folder` lies in, resolved: the nearest ancestor with the project's marker, else the top
 /// of the git work tree, else the folder itself.
@@ -13,16 +15,25 @@ const MARKER: &str = "aitasks/metadata/project_config.yaml";
 /// The folder cannot be resolved.
 pub fn root_of(folder: &Path) -> io::Result<PathBuf> {
     let folder = folder.canonicalize()?;
-    let with = |name: &str| folder.ancestors().find(|ancestor| ancestor.join(name).exists());
-    // a linked work tree and a submodule have a `.git` file
-    Ok(with(MARKER).or_else(|| with(".git")).unwrap_or(&folder).to_owned())
+    Ok(above_with(&folder, MARKER).or_else(|| above_with(&folder, GIT)).unwrap_or(&folder).to_owned())
+}
+
+/// The top of the git work tree that `folder` lies in, resolved.
+#[must_use]
+pub fn worktree(folder: &Path) -> Option<PathBuf> {
+    above_with(&folder.canonicalize().ok()?, GIT).map(Path::to_owned)
+}
+
+/// The nearest of a folder and those above it that has this.
+fn above_with<'a>(folder: &'a Path, name: &str) -> Option<&'a Path> {
+    folder.ancestors().find(|above| above.join(name).exists())
 }
 
 /// The root of the project that `folder` lies in, where marks say that there is one.
 #[must_use]
 pub fn marked_root(folder: &Path) -> Option<PathBuf> {
     let root = root_of(folder).ok()?;
-    (root.join(MARKER).exists() || root.join(".git").exists()).then_some(root)
+    (root.join(MARKER).exists() || root.join(GIT).exists()).then_some(root)
 }
 
 #[cfg(test)]
@@ -39,6 +50,7 @@ mod tests {
         assert_eq!(root_of(&top.join("link")).unwrap(), inner);
         std::fs::write(top.join("tree/.git"), "gitdir: x").unwrap();
         assert_eq!(root_of(&inner).unwrap(), top.join("tree"));
+        assert_eq!(worktree(&top.join("link")), Some(top.join("tree")));
         std::fs::create_dir_all(top.join("aitasks/metadata")).unwrap();
         std::fs::write(top.join(MARKER), "").unwrap();
         assert_eq!(root_of(&inner).unwrap(), top, "the marker is stronger than a nearer git");

@@ -30,8 +30,8 @@ use crate::turn::{Moment, Observation, Source};
 const PIECE: usize = 64 * 1024;
 /// How often a source that says the same is written again, so that it does not count as old.
 const RENEWED: Duration = Duration::from_secs(60);
-/// What programs ask a terminal by, and what one that understands OSC 7501 answers.
-const ANSWER: [&str; 9] = ["1b", "5d", "37", "35", "30", "31", "3b", "3f", "1b"];
+/// What a terminal that understands OSC 7501 answers: `ESC ] 7501 ; ? ESC \`, as tmux takes bytes.
+const ANSWER: &str = "1b 5d 37 35 30 31 3b 3f 1b 5c";
 /// How long an answer is offered to a program that starts, and how often: it takes it only while it asks.
 const OFFERED: (Duration, Duration) = (Duration::from_secs(3), Duration::from_millis(50));
 
@@ -64,8 +64,14 @@ async fn opened(world: &World, record: &Record, at: &Started) -> Result<Outcome,
     if world.signals.answer && world.catalog.only_answers(&record.agent_kind) {
         let tty = server.run(["display-message", "-p", "-t", &pane, "#{pane_tty}"]).await?;
         let tty = String::from_utf8_lossy(&tty).trim().to_owned();
-        let place = ["--socket".into(), at.server.socket.clone(), "--pane".into(), pane, "--tty".into(), tty];
-        words.extend(place);
+        let process = at.process.pid.to_string();
+        let place = [
+            ("--socket", at.server.socket.clone()),
+            ("--pane", pane),
+            ("--process", process),
+            ("--tty", tty),
+        ];
+        words.extend(place.into_iter().flat_map(|(name, value)| [name.to_owned(), value]));
     }
     let refused = |words: &str| Unanswered::Refused { words: words.into() };
     let line = line(&words).ok_or_else(|| refused("a path cannot stand in it"))?;
@@ -119,6 +125,8 @@ pub struct Answering {
     pub socket: String,
     /// The pane.
     pub pane: String,
+    /// What tmux started in it: nobody else is typed to.
+    pub process: i32,
     /// Its terminal.
     pub tty: String,
 }
@@ -233,10 +241,11 @@ fn answer(answering: &Answering, found: &Found) {
         }
         drop(held);
         if !echoes(Path::new(&answering.tty)) {
+            let Answering { socket, pane, process, .. } = answering;
+            let is_it = format!("#{{==:#{{pane_id}} #{{pane_pid}},{pane} {process}}}");
+            let keys = format!("send-keys -t {pane} -H {ANSWER}");
             let mut send = std::process::Command::new(&binary);
-            send.args(["-S", &answering.socket, "send-keys", "-t", &answering.pane, "-H"])
-                .args(ANSWER)
-                .arg("5c");
+            send.args(["-S", socket, "if-shell", "-F", "-t", pane, &is_it, &keys]);
             let null = std::process::Stdio::null;
             // an answer that does not come is one that is not understood
             let _ = send.stdin(null()).stdout(null()).stderr(null()).status();

@@ -14,6 +14,7 @@ use super::envelope::{self, Answer, Trouble};
 use super::{Format, Given, paths};
 use crate::cli::{Exit, Failure, ask, print, settings, sockets};
 use crate::lifecycle::identity;
+use crate::lifecycle::root::worktree;
 use crate::lifecycle::task_file::{self, TaskError};
 use crate::provider::{Catalog, Recorded};
 use crate::record::{Record, State};
@@ -131,12 +132,6 @@ fn here(store: &Store) -> Result<Vec<Arc<Record>>, Trouble> {
         return Err(trouble.hint("name one: `ait task link FILE ID`; `ait list --all` shows them"));
     }
     Ok(mine)
-}
-
-/// The git worktree a folder is in, symlinks followed.
-fn worktree(folder: &Path) -> Option<PathBuf> {
-    let folder = folder.canonicalize().ok()?;
-    folder.ancestors().find(|above| above.join(".git").exists()).map(Path::to_owned)
 }
 
 /// The worktree of a record: of the folder its agent works in, else its project.
