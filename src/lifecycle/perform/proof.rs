@@ -1,6 +1,7 @@
 //! What shows of a launched agent: its pane, the provider's own files, its screen.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use bstr::ByteSlice;
 
@@ -17,8 +18,8 @@ use crate::tmux::listing::{self, ListError};
 use crate::watch::Watcher;
 use crate::world::rows::PaneRow;
 
-/// How often tmux is reminded of an end.
-const NUDGES: usize = 3;
+/// tmux is reminded of an end, and asked after each of these pauses, in milliseconds: it may learn of an end later than we do.
+const REMINDERS: [u64; 8] = [0, 0, 2, 8, 32, 128, 512, 1024];
 /// How many of the last lines are told.
 const LINES: usize = 5;
 
@@ -71,10 +72,7 @@ impl Performer<'_> {
                 Row::Gone => PaneNow::Gone,
                 Row::There(row) if row.dead => PaneNow::Dead { status: row.status, signal: row.signal },
                 Row::There(row) if row.pid != Some(process.pid) => PaneNow::Gone,
-                // tmux may not have heard of its end yet
-                Row::There(_) if process::liveness(process) == Liveness::Gone => {
-                    PaneNow::Dead { status: None, signal: None }
-                }
+                Row::Ended => PaneNow::Dead { status: None, signal: None },
                 Row::There(_) => PaneNow::Runs,
             };
             if let Row::There(row) = &row
@@ -92,28 +90,38 @@ impl Performer<'_> {
     }
 
     /// The pane's row. One whose end has no status yet is asked again: tmux learns of an end a moment later than we do, and
-    /// some builds only when another process of theirs ends.
+    /// some builds only when another process of theirs ends. Whether its process is gone is looked at here and not again: one
+    /// that ends after this look is found, with its status, by the next.
     async fn row(&self, server: &OneShot, pane: u32, process: &ProcessId) -> Row {
         let mut row = row(server, pane).await;
-        for _ in 0..NUDGES {
-            let untold = match &row {
+        for pause in REMINDERS {
+            let is_untold = match &row {
                 Row::There(there) if there.dead => there.status.is_none() && there.signal.is_none(),
-                Row::There(there) => {
-                    there.pid == Some(process.pid) && process::liveness(process) == Liveness::Gone
-                }
-                Row::Gone | Row::Unknown => false,
+                Row::There(there) => is_over(there, process),
+                Row::Ended | Row::Gone | Row::Unknown => false,
             };
-            if !untold || server.run(["run-shell", "true"]).await.is_err() {
-                break;
+            if !is_untold || server.run(["run-shell", "true"]).await.is_err() {
+                return row;
             }
+            tokio::time::sleep(Duration::from_millis(pause)).await;
             row = self::row(server, pane).await;
         }
-        row
+        match row {
+            Row::There(there) if !there.dead && is_over(&there, process) => Row::Ended,
+            row => row,
+        }
     }
+}
+
+/// Whether the process is the pane's and gone, though the pane does not say so.
+fn is_over(row: &PaneRow, process: &ProcessId) -> bool {
+    row.pid == Some(process.pid) && process::liveness(process) == Liveness::Gone
 }
 
 enum Row {
     There(Box<PaneRow>),
+    /// Its process is gone, and tmux does not hear of it.
+    Ended,
     Gone,
     Unknown,
 }
