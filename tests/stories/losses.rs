@@ -62,6 +62,7 @@ impl Fleet {
     /// A new server on the socket; every agent starts again, last one first, and each finds its own record.
     fn rejoin(&self) {
         self.tmux.boot();
+        self.supervisor.attached(&self.tmux);
         self.tmux.session("other", &self.home.home(), &["sleep", "1000000"]);
         let mut back = Vec::new();
         for agent in self.agents.iter().rev() {
