@@ -1,12 +1,29 @@
 //! An agent that was typed at a shell's prompt: frozen, restored, ended; the shell is back where it was.
 
+use std::path::Path;
+
 use crate::support::fake::new_id;
 use crate::support::{DEADLINE, Fake, Home, Tmux, wait_until};
 
 #[test]
 fn an_agent_typed_at_a_prompt_is_frozen_restored_and_ended_and_the_shell_is_back() {
+    for shell in ["sh", "bash", "zsh", "fish"] {
+        if !Path::new("/bin").join(shell).exists() {
+            println!("-- no {shell} here");
+            continue;
+        }
+        println!("-- {shell}");
+        typed_at_the_prompt_of(shell);
+    }
+}
+
+fn typed_at_the_prompt_of(shell: &str) {
     let home = Home::new();
     let tmux = Tmux::start(&home);
+    // without these zsh greets a new user with questions, and fish reads all manual pages in the background
+    std::fs::write(home.home().join(".zshrc"), "").unwrap();
+    std::fs::create_dir_all(home.home().join(".local/share/fish/generated_completions")).unwrap();
+    tmux.ok(["set-option", "-g", "default-shell", &format!("/bin/{shell}")]);
     home.hooked("claude");
     let root = home.project("alpha");
     let inner = root.join("src");
@@ -35,11 +52,11 @@ fn an_agent_typed_at_a_prompt_is_frozen_restored_and_ended_and_the_shell_is_back
     agent.leave(&tmux);
     wait_until("the shell in its folder", DEADLINE, || {
         let told = tmux.format(&pane.id, "#{pane_current_command} #{pane_current_path}");
-        (told == format!("sh {}", inner.display())).then_some(())
+        (told == format!("{shell} {}", inner.display())).then_some(())
     });
-    tmux.ok(["send-keys", "-t", &pane.id, "pwd; echo still $((40 + 2))", "Enter"]);
+    tmux.ok(["send-keys", "-t", &pane.id, "expr 40000 + 2451", "Enter"]);
     wait_until("the shell to answer", DEADLINE, || {
         let shown = tmux.ok(["capture-pane", "-p", "-t", &pane.id]);
-        shown.contains("still 42").then_some(())
+        shown.contains("42451").then_some(())
     });
 }
