@@ -388,11 +388,27 @@ async fn a_killed_owner_leaves_no_client_and_no_session_and_the_server_untouched
     assert!(tmux.server().alive(), "the same server all the time");
 }
 
-/// Leaving while other clients come and go: what crashes tmux 3.3a when the session dies by `destroy-unattached`.
 #[tokio::test]
 async fn leaving_a_busy_server_does_not_crash_it() {
+    leaving_a_busy_server(&[]).await;
+}
+
+#[tokio::test]
+async fn nor_does_it_where_the_user_has_sessions_destroyed_that_nobody_is_attached_to() {
+    leaving_a_busy_server(&[
+        &["set-option", "-t", "=main:", "destroy-unattached", "off"],
+        &["set-option", "-g", "destroy-unattached", "on"],
+    ])
+    .await;
+}
+
+/// Leaving while other clients come and go: what crashes tmux 3.3a when the session dies by `destroy-unattached`.
+async fn leaving_a_busy_server(habits: &[&[&str]]) {
     let home = Home::new();
     let tmux = Tmux::start(&home);
+    for habit in habits {
+        tmux.ok(*habit);
+    }
     let busy = Busy::start(&tmux);
     for _ in 0..20 {
         let (client, mut events) = attach(&tmux).await;
