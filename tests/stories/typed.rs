@@ -1,5 +1,7 @@
 //! An agent that was typed at a shell's prompt: frozen, restored, ended; the shell is back where it was.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use crate::support::fake::new_id;
@@ -59,4 +61,21 @@ fn typed_at_the_prompt_of(shell: &str) {
         let shown = tmux.ok(["capture-pane", "-p", "-t", &pane.id]);
         shown.contains("42451").then_some(())
     });
+}
+
+/// A record keeps its folder as text; with another one in its place the agent would come back somewhere else.
+#[test]
+fn one_in_a_folder_whose_name_is_no_text_is_left_alone_and_why_is_said() {
+    let home = Home::new();
+    let tmux = Tmux::start(&home);
+    home.hooked("claude");
+    let root = home.home().join(OsStr::from_bytes(b"caf\xe9"));
+    std::fs::create_dir(&root).unwrap();
+    let pane = tmux.window("main", "typed", &home.home(), &[]);
+    tmux.ok(["send-keys", "-t", &pane.id, "cd caf*", "Enter"]);
+    let agent = Fake::typed(&tmux, &pane, &root, "claude", &["--session-id", &new_id()]).up(&tmux);
+    let told = home.ait(["adopt", &pane.id]).code(1).text();
+    assert!(told.contains("its folder's name is no text"), "{told}");
+    assert!(home.records().is_empty(), "neither its hook nor the command made one");
+    assert!(agent.process().alive());
 }

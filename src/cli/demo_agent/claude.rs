@@ -108,7 +108,7 @@ impl Claude {
         let mut payload = json!({
             "session_id": self.id,
             "transcript_path": self.transcript(),
-            "cwd": self.cwd,
+            "cwd": self.cwd.to_string_lossy(),
             "hook_event_name": name,
         });
         if !matches!(name, "SessionStart" | "SessionEnd") {
@@ -128,7 +128,7 @@ impl Claude {
             "parentUuid": std::mem::replace(&mut self.last, json!(uuid)),
             "isSidechain": false,
             "userType": "external",
-            "cwd": self.cwd,
+            "cwd": self.cwd.to_string_lossy(),
             "sessionId": self.id,
             "version": VERSION,
             "gitBranch": "",
@@ -154,7 +154,7 @@ impl Claude {
         let mut text = json!({
             "pid": pid,
             "sessionId": self.id,
-            "cwd": self.cwd,
+            "cwd": self.cwd.to_string_lossy(),
             "startedAt": registry.started,
             "procStart": crate::process::start_of(pid as i32),
             "version": VERSION,
