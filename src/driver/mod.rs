@@ -301,8 +301,9 @@ impl Driver {
                 touched = self.watcher.next() => self.touched(touched),
                 Some(wish) = ears.wishes.recv() => match wish {
                     Wish::Report(answer) => {
-                        self.look_who_listens();
-                        self.hear(Instant::now(), Input::Check);
+                        let mut heard = self.who_listens(self.sockets());
+                        heard.push(Input::Check);
+                        self.hear_at_once(heard);
                         self.reports.push((Instant::now() + REPORT, answer));
                     }
                     Wish::Turns(answer) => {
@@ -353,6 +354,14 @@ impl Driver {
             self.listen_for_turns();
             self.listen_to_registries();
         }
+    }
+
+    /// Tells the supervisor several things that were found at once, and does what it says.
+    fn hear_at_once(&mut self, inputs: Vec<Input>) {
+        let now = self.now(Instant::now());
+        tracing::trace!(?inputs);
+        self.supervisor.handle_all(inputs.into_iter().map(|input| (now, input)));
+        self.act_all();
     }
 
     /// Tells the supervisor one thing, and does what it says.
@@ -575,49 +584,39 @@ impl Driver {
         let mut folders = BTreeSet::from([resolved(&examine::socket_folder())]);
         folders.extend(named.iter().filter_map(|socket| socket.parent()).map(Path::to_owned));
         for folder in folders {
-            self.watch_sockets(folder)?;
+            self.watcher.add(&folder)?;
+            self.folders.insert(folder);
         }
+        self.look_at_sockets();
         Ok(())
     }
 
-    fn watch_sockets(&mut self, folder: PathBuf) -> io::Result<()> {
-        if self.folders.contains(&folder) {
-            return Ok(());
-        }
-        self.watcher.add(&folder)?;
-        self.look_for_sockets(&folder);
-        self.folders.insert(folder);
-        Ok(())
+    /// Tells which sockets are there, and who listens on them.
+    fn look_at_sockets(&mut self) {
+        let sockets = self.sockets();
+        let told = |socket: &PathBuf| Input::Socket { socket: socket.clone(), present: is_socket(socket) };
+        let mut heard: Vec<Input> = sockets.iter().map(told).collect();
+        heard.extend(self.who_listens(sockets));
+        self.hear_at_once(heard);
     }
 
-    /// Tells of every socket in a folder.
-    fn look_for_sockets(&self, folder: &Path) {
-        let Ok(entries) = std::fs::read_dir(folder) else { return };
-        for entry in entries.flatten() {
-            let path = entry.path();
-            if is_socket(&path) {
-                self.later(Input::Socket { socket: path, present: true });
-            }
-        }
+    /// The sockets that are known of, and those in the folders in which they appear.
+    fn sockets(&self) -> BTreeSet<PathBuf> {
+        let entries = self.folders.iter().filter_map(|folder| std::fs::read_dir(folder).ok());
+        let there = entries.flatten().flatten().map(|entry| entry.path()).filter(|path| is_socket(path));
+        there.chain(self.supervisor.sockets().map(Path::to_owned)).collect()
     }
 
-    /// Looks who listens on the sockets that no client of ours is on.
-    fn look_who_listens(&mut self) {
-        let sockets: Vec<PathBuf> = self
-            .supervisor
-            .sockets()
-            .filter(|socket| !self.links.contains_key(*socket))
-            .map(Path::to_owned)
-            .collect();
-        for socket in sockets {
-            let pid = match probe(&socket) {
-                Probe::Listening(peer) => peer.pid,
-                Probe::NoSocket | Probe::Refused => None,
-                // nothing follows from it
-                Probe::Unknown(_) => continue,
-            };
-            self.hear(Instant::now(), Input::Listener { socket, pid });
-        }
+    /// Looks who listens on those of the sockets that no client of ours is on.
+    fn who_listens(&self, sockets: impl IntoIterator<Item = PathBuf>) -> Vec<Input> {
+        let free = sockets.into_iter().filter(|socket| !self.links.contains_key(socket));
+        let look = |socket: PathBuf| match probe(&socket) {
+            Probe::Listening(peer) => Some(Input::Listener { socket, pid: Some(peer.pid?) }),
+            Probe::NoSocket | Probe::Refused => Some(Input::Listener { socket, pid: None }),
+            // nothing follows from it
+            Probe::Unknown(_) => None,
+        };
+        free.filter_map(look).collect()
     }
 
     fn touched(&mut self, touched: Touched) {
@@ -638,22 +637,19 @@ impl Driver {
                 let in_folder = path.parent().is_some_and(|folder| self.folders.contains(folder));
                 if in_folder && path.extension().is_none_or(|ending| ending != "lock") {
                     let present = is_socket(&path);
-                    self.hear(Instant::now(), Input::Socket { socket: path, present });
-                    self.look_who_listens();
+                    let mut sockets: BTreeSet<PathBuf> =
+                        self.supervisor.sockets().map(Path::to_owned).collect();
+                    sockets.insert(path.clone());
+                    let mut heard = vec![Input::Socket { socket: path, present }];
+                    heard.extend(self.who_listens(sockets));
+                    self.hear_at_once(heard);
                 }
             }
             Touched::All => {
                 self.do_job(Job::Read);
                 self.spooled.notify_one();
                 self.look_at_registries();
-                let known: Vec<PathBuf> = self.supervisor.sockets().map(Path::to_owned).collect();
-                for socket in known {
-                    let present = is_socket(&socket);
-                    self.hear(Instant::now(), Input::Socket { socket, present });
-                }
-                for folder in self.folders.clone() {
-                    self.look_for_sockets(&folder);
-                }
+                self.look_at_sockets();
             }
         }
     }

@@ -3,7 +3,7 @@
 //! A pane or an agent that is gone stays in the plan for a while: a server's end, and a shutdown above all, takes them first.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tmux_control::PaneId;
@@ -32,9 +32,22 @@ struct Kept {
     stale: bool,
 }
 
+impl Plans {
+    /// Forgets those of other sockets.
+    pub(super) fn keep(&mut self, known: impl Fn(&Path) -> bool) {
+        self.of.retain(|socket, _| known(socket));
+    }
+
+    /// How many there are.
+    #[cfg(test)]
+    pub(super) fn count(&self) -> usize {
+        self.of.len()
+    }
+}
+
 impl Supervisor {
     /// There was output on that server.
-    pub(super) fn plan_may_move(&mut self, socket: &std::path::Path) {
+    pub(super) fn plan_may_move(&mut self, socket: &Path) {
         if let Some(kept) = self.plans.of.get_mut(socket) {
             kept.stale = kept.plan.windows.iter().any(|w| w.panes.iter().any(|pane| pane.record.is_none()));
         }
@@ -91,7 +104,7 @@ impl Supervisor {
     }
 
     /// The plan of a server that is listed whole and not on its way out.
-    fn plan_of(&self, socket: &std::path::Path, server: &Server) -> Option<Plan> {
+    fn plan_of(&self, socket: &Path, server: &Server) -> Option<Plan> {
         let up = server.up().filter(|_| self.is_told(server))?;
         let mut agents: BTreeMap<PaneId, RecordId> = BTreeMap::new();
         // one whose restore is taken back stands there all the same: its pane is no companion

@@ -36,7 +36,7 @@ impl Supervisor {
         match event {
             LinkEvent::Attached(identity) => {
                 if let Link::Attaching { .. } = server.link {
-                    self.met.insert(identity.process.clone());
+                    server.met(identity.process.clone());
                     // it speaks again: what it said before were not its last words
                     server.ends.retain(|(of, _)| *of != identity.process);
                     server.left = None;
@@ -110,6 +110,11 @@ impl Supervisor {
                 {
                     let process = process.clone();
                     server.ended(process, exit);
+                }
+                if let Some(process) = server.speaking_of() {
+                    // it listens on, as far as is known
+                    let dead = matches!(self.watched.get(process), Some(Watched::Dead { .. }));
+                    server.listener = (!dead).then_some(process.pid);
                 }
                 if matches!(server.link, Link::Attaching { .. }) {
                     server.pause(now.mono);

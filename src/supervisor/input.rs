@@ -94,7 +94,8 @@ pub enum Input {
         /// Whether the file is there.
         present: bool,
     },
-    /// Who listens on a socket that no client of ours is on: a pid, or nobody. For the report; nothing is decided by it.
+    /// Who listens on a socket that no client of ours is on: a pid, or nobody. For the report; nothing is
+    /// decided by it but that a server which concerns no record is known of as long as somebody listens.
     Listener {
         /// Where.
         socket: PathBuf,

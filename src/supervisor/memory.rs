@@ -114,6 +114,24 @@ impl Supervisor {
         }
     }
 
+    /// Forgets servers that concern nobody any more: no record names them, no client of ours is on them, and nobody is known to
+    /// listen there. What stood where on them is forgotten as well.
+    pub(super) fn forget_servers(&mut self) {
+        let Self { store, stripped, untidy, servers, plans, news, .. } = self;
+        let records = store.iter().flat_map(|view| view.records.iter());
+        let records = records.chain(stripped.values().map(|record| &**record));
+        let mut named: BTreeSet<&Path> =
+            records.filter_map(|record| Some(Path::new(&record.ait.server.as_ref()?.socket))).collect();
+        named.extend(untidy.keys().map(PathBuf::as_path));
+        let before = servers.len();
+        servers.retain(|socket, server| {
+            let held = server.explicit || server.link_id().is_some() || server.listener.is_some();
+            held || named.contains(socket.as_path())
+        });
+        *news |= servers.len() < before;
+        plans.keep(|socket| servers.contains_key(socket));
+    }
+
     /// Ends closings one round trip after their kill, and forgets what needs no tidying: servers that are over, and those that show no dead pane of ours.
     pub(super) fn tidy(&mut self) {
         let known = self.store.as_ref().map(|view| view.records.clone()).unwrap_or_default();
@@ -141,5 +159,211 @@ impl Supervisor {
             let unknown = servers.get(socket).is_some_and(|server| server.failures >= 5);
             !processes.is_empty() && !unknown
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use tmux_control::{PaneId, SessionId, WindowId};
+
+    use super::*;
+    use crate::record::{Host, Location, ProcessId, Refused, ServerEpoch, Verb};
+    use crate::supervisor::tests::{Stage, view};
+    use crate::supervisor::{Action, Answer, Ask, Identity, Input, LinkEvent, LinkId, Written};
+    use crate::world::rows::{PaneRow, RemainOnExit, SessionRow, Snapshot, WindowRow};
+
+    /// One of many servers, each with one agent.
+    struct One {
+        at: i32,
+        socket: PathBuf,
+    }
+
+    impl One {
+        fn new(at: i32) -> One {
+            One { at, socket: PathBuf::from(format!("/tmp/tmux-1/of-many-{at}")) }
+        }
+
+        fn server(&self) -> ProcessId {
+            ProcessId::new(10_000 + self.at, format!("of-many-{}", self.at))
+        }
+
+        fn agent(&self) -> ProcessId {
+            ProcessId::new(20_000 + self.at, format!("of-many-{}", self.at))
+        }
+
+        fn record(&self) -> Record {
+            let id = format!("{:08x}", 0xa000 + self.at);
+            let pid = self.agent().pid;
+            let text = format!(
+                r#"{{"id": "{id}", "root": "/r", "window": "w", "pane_id": "%5", "pane_pid": {pid}}}"#
+            );
+            let mut record: Record = serde_json::from_str(&text).unwrap();
+            record.location = Location::pane(crate::record::PaneId(5), self.agent());
+            record.ait.agent = Some(self.agent());
+            record.ait.host = Some(Host::Pane);
+            record.ait.server = Some(ServerEpoch {
+                socket: self.socket.to_string_lossy().into_owned(),
+                pid: self.server().pid,
+                started: self.server().started,
+                started_at: Some(7),
+                boot_id: "now".into(),
+                unknown: Default::default(),
+            });
+            record
+        }
+
+        fn listing(&self) -> Snapshot {
+            let session = |id: u32, name: &str| SessionRow {
+                id: SessionId(id),
+                name: name.into(),
+                attached: 0,
+                group: "".into(),
+            };
+            Snapshot {
+                sessions: vec![session(0, "main"), session(9, "_ait")],
+                windows: vec![WindowRow {
+                    session: SessionId(0),
+                    id: WindowId(0),
+                    index: 0,
+                    active: true,
+                    name: "w".into(),
+                    layout: "".into(),
+                }],
+                panes: vec![PaneRow {
+                    session: SessionId(0),
+                    window: WindowId(0),
+                    id: PaneId(5),
+                    pid: Some(self.agent().pid),
+                    dead: false,
+                    status: None,
+                    signal: None,
+                    active: true,
+                    title: "".into(),
+                    stamp: self.record().id.to_string().into(),
+                    frozen: "".into(),
+                    ready: false,
+                    agent_session: "".into(),
+                    attempt: "".into(),
+                    remain_on_exit: RemainOnExit::Off,
+                }],
+            }
+        }
+
+        fn hear(&self, stage: &mut Stage, link: LinkId, event: LinkEvent) -> Vec<Action> {
+            stage.tell(Input::Link { socket: self.socket.clone(), link, event })
+        }
+
+        /// Does all that is wanted, but that every change of these records is refused; gives the client there is then.
+        fn perform(&self, stage: &mut Stage, actions: Vec<Action>, records: &[Record]) -> Option<LinkId> {
+            let mut todo = VecDeque::from(actions);
+            let mut client = None;
+            while let Some(action) = todo.pop_front() {
+                todo.extend(match action {
+                    Action::Attach { link, .. } => {
+                        client = Some(link);
+                        let identity = Identity {
+                            process: self.server(),
+                            started_at: 7,
+                            version: "3.3a".into(),
+                            session: SessionId(9),
+                            hold: PaneId(9),
+                            client: "client-1".into(),
+                            default_session: Some(SessionId(0)),
+                        };
+                        self.hear(stage, link, LinkEvent::Attached(identity))
+                    }
+                    Action::Detach { link, .. } => {
+                        client = None;
+                        self.hear(stage, link, LinkEvent::Ended { exit: None })
+                    }
+                    Action::Ask { link, tag, ask, .. } => {
+                        let answer = match ask {
+                            Ask::Listing => Answer::Listing(self.listing()),
+                            _ => Answer::Done,
+                        };
+                        self.hear(stage, link, LinkEvent::Answer { tag, answer })
+                    }
+                    Action::Watch(process) => stage.tell(Input::Watching(process)),
+                    Action::Write { ticket, changes } => {
+                        let refused = |change: &(RecordId, Verb)| Err(Refused::LeaseHeld(change.0));
+                        let results = changes.iter().map(refused).collect();
+                        let written = Written { results, view: view(records.to_vec()) };
+                        stage.tell(Input::Written { ticket, result: Ok(written) })
+                    }
+                    _ => Vec::new(),
+                });
+            }
+            client
+        }
+
+        /// It comes, with an agent; gives the client that is on it.
+        fn comes(&self, stage: &mut Stage) -> LinkId {
+            stage.tell(Input::Socket { socket: self.socket.clone(), present: true });
+            stage.tell(Input::Listener { socket: self.socket.clone(), pid: Some(self.server().pid) });
+            let records = [self.record()];
+            let actions = stage.tell(Input::Store(Ok(view(records.to_vec()))));
+            let link = self.perform(stage, actions, &records).expect("it is come to");
+            assert!(stage.supervisor.servers[&self.socket].up().is_some_and(|up| up.world.is_complete()));
+            assert_eq!(stage.supervisor.plans.count(), 1, "what stands there is known");
+            link
+        }
+
+        /// It is killed under its agent, whose record is dropped.
+        fn crashes(&self, stage: &mut Stage, link: LinkId) {
+            stage.tell(Input::Died(self.server()));
+            stage.tell(Input::Died(self.agent()));
+            let actions = self.hear(stage, link, LinkEvent::Ended { exit: None });
+            self.perform(stage, actions, &[self.record()]);
+            stage.tell(Input::Store(Ok(view(Vec::new()))));
+        }
+
+        /// The record is dropped, and the server, in which nothing is left that concerns anybody, ends a while after.
+        fn is_left(&self, stage: &mut Stage) {
+            let actions = stage.tell(Input::Store(Ok(view(Vec::new()))));
+            self.perform(stage, actions, &[]);
+            assert!(stage.supervisor.servers.contains_key(&self.socket), "it is there, and told of");
+            stage.tell(Input::Listener { socket: self.socket.clone(), pid: None });
+        }
+    }
+
+    #[test]
+    fn nothing_is_kept_of_servers_that_came_and_went() {
+        let mut stage = Stage::new(Vec::new());
+        let mut sizes = Vec::new();
+        for at in 0..40 {
+            let one = One::new(at);
+            let link = one.comes(&mut stage);
+            if at % 2 == 0 {
+                one.crashes(&mut stage, link)
+            } else {
+                one.is_left(&mut stage)
+            }
+            // bounded, and told of elsewhere
+            stage.supervisor.recent.clear();
+            stage.supervisor.buried.clear();
+            assert_eq!(stage.supervisor.sockets().count(), 0, "{at}");
+            assert_eq!(stage.supervisor.plans.count(), 0, "{at}");
+            let all = format!("{:?}", stage.supervisor);
+            assert!(!all.contains("of-many"), "{at}: {all}");
+            sizes.push(all.len());
+        }
+        // the numbers in it grow by digits
+        assert!(sizes[39] < sizes[0] + 100, "{sizes:?}");
+    }
+
+    #[test]
+    fn a_server_that_a_record_names_is_remembered_when_nobody_listens() {
+        let mut stage = Stage::new(Vec::new());
+        let one = One::new(1);
+        let link = one.comes(&mut stage);
+        stage.tell(Input::Died(one.server()));
+        let actions = one.hear(&mut stage, link, LinkEvent::Ended { exit: None });
+        one.perform(&mut stage, actions, &[one.record()]);
+        stage.tell(Input::Socket { socket: one.socket.clone(), present: false });
+        stage.tell(Input::Listener { socket: one.socket.clone(), pid: None });
+        assert!(stage.supervisor.servers.contains_key(&one.socket));
+        assert_eq!(stage.supervisor.plans.count(), 1);
     }
 }

@@ -82,8 +82,6 @@ pub struct Supervisor {
     servers: BTreeMap<PathBuf, Server>,
     /// Every process whose death matters: the servers' and the agents'.
     watched: BTreeMap<ProcessId, Watched>,
-    /// Servers that were seen alive, whoever watches them now.
-    met: BTreeSet<ProcessId>,
     /// Live records whose agent's process has ended, until it is settled what that means.
     dying: BTreeMap<RecordId, Dying>,
     /// Records that were in the store and no longer are: their dead panes may be closed.
@@ -221,7 +219,6 @@ impl Supervisor {
             unreadable: None,
             servers,
             watched: BTreeMap::new(),
-            met: BTreeSet::new(),
             dying: BTreeMap::new(),
             buried: BTreeSet::new(),
             untidy: BTreeMap::new(),
@@ -312,8 +309,11 @@ impl Supervisor {
             }
             Input::Socket { socket, present } => self.socket_seen(socket, present),
             Input::Listener { socket, pid } => {
-                if let Some(server) = self.servers.get_mut(&socket) {
-                    self.news |= server.listener != pid;
+                // nobody needs no acquaintance
+                let known = self.servers.contains_key(&socket);
+                if known || pid.is_some() {
+                    let server = self.servers.entry(socket).or_default();
+                    self.news |= !known || server.listener != pid;
                     server.listener = pid;
                 }
             }
@@ -321,19 +321,24 @@ impl Supervisor {
             Input::Watching(process) => {
                 if let Some(watched @ Watched::Asked) = self.watched.get_mut(&process) {
                     *watched = Watched::Alive;
-                    let of = |record: &Record| {
-                        record.ait.server.as_ref().is_some_and(|epoch| epoch.process() == process)
-                    };
-                    if self.records().any(of) {
-                        self.met.insert(process);
+                    let socket = self.records().find_map(|record| {
+                        let epoch = record.ait.server.as_ref()?;
+                        (epoch.process() == process).then(|| PathBuf::from(&epoch.socket))
+                    });
+                    if let Some(server) = socket.and_then(|socket| self.servers.get_mut(&socket)) {
+                        server.met(process);
                     }
                 }
             }
             Input::Died(process) => {
                 if let Some(watched) = self.watched.get_mut(&process) {
-                    let seen = *watched == Watched::Alive || self.met.contains(&process);
+                    let met = self.servers.values().any(|server| server.met.contains(&process));
+                    let seen = *watched == Watched::Alive || met;
                     *watched = Watched::Dead { at: now.mono, seen };
                     self.news = true;
+                }
+                for server in self.servers.values_mut() {
+                    server.listener = server.listener.filter(|pid| *pid != process.pid);
                 }
             }
             Input::Unwatchable(process, why) => {
@@ -479,6 +484,7 @@ impl Supervisor {
         self.bury(now);
         self.meet_servers();
         self.tidy();
+        self.forget_servers();
         self.watch();
         self.look();
         self.attend_dying(now);

@@ -16,8 +16,8 @@ use crate::world::{Stranger, World};
 const LISTINGS: usize = 2;
 /// The first and the longest pause before attaching again.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(30));
-/// Lives of a server whose end is remembered, until the records that name them are written.
-const ENDS: usize = 16;
+/// Lives of a server that are remembered, with their ends, until the records that name them are written.
+const LIVES: usize = 16;
 /// A link that ends sooner than this counts as a failure to attach.
 const SHORT_LIFE: Duration = Duration::from_secs(2);
 
@@ -28,7 +28,7 @@ pub(super) struct Server {
     pub(super) explicit: bool,
     /// Whether the socket's file is there; `None` until somebody looked.
     pub(super) present: Option<bool>,
-    /// Who listened on it when somebody last looked.
+    /// Who listened on it when somebody last looked, or when our client went.
     pub(super) listener: Option<i32>,
     /// The control client.
     pub(super) link: Link,
@@ -38,8 +38,10 @@ pub(super) struct Server {
     pub(super) trouble: Option<String>,
     /// Nobody listens there, as the last attempt found.
     pub(super) refused: bool,
-    /// How the last link to each life of it ended: with which `%exit`. The latest last, at most [`ENDS`].
+    /// How the last link to each life of it ended: with which `%exit`. The latest last, at most [`LIVES`].
     pub(super) ends: VecDeque<(ProcessId, Option<BString>)>,
+    /// Lives of it that were seen alive, whoever watches them now. The latest last, at most [`LIVES`].
+    pub(super) met: VecDeque<ProcessId>,
     /// What the last client was let go for, so that it does not come back for the same.
     pub(super) left: Option<Left>,
     /// SIGUSR1 was sent for this absence of the socket.
@@ -227,10 +229,19 @@ pub(super) enum ClosingStep {
 }
 
 impl Server {
+    /// Remembers that this life of it was seen alive.
+    pub(super) fn met(&mut self, process: ProcessId) {
+        self.met.retain(|of| *of != process);
+        if self.met.len() == LIVES {
+            self.met.pop_front();
+        }
+        self.met.push_back(process);
+    }
+
     /// Remembers how the link to that life of it ended.
     pub(super) fn ended(&mut self, process: ProcessId, exit: Option<BString>) {
         self.ends.retain(|(of, _)| *of != process);
-        if self.ends.len() == ENDS {
+        if self.ends.len() == LIVES {
             self.ends.pop_front();
         }
         self.ends.push_back((process, exit));
