@@ -16,6 +16,7 @@ use crate::lifecycle::exec::{self, NotStarted};
 use crate::lifecycle::{below_shell, launch};
 use crate::record::{Nonce, Record, RecordId};
 use crate::store::{Paths, Store};
+use crate::tmux;
 
 /// The restore it was meant for is over.
 const SUPERSEDED: Exit = Exit::code(121);
@@ -44,6 +45,9 @@ pub(super) struct Args {
     /// Mark the pane as that of the restore first
     #[arg(long, requires = "nonce")]
     mark: bool,
+    /// The tmux to mark it with; the one on PATH unless given
+    #[arg(long, value_name = "PATH")]
+    tmux_bin: Option<OsString>,
     /// Stay as the agent's parent, and become the recorded shell when it has ended
     #[arg(long, conflicts_with = "front")]
     below_shell: bool,
@@ -56,6 +60,9 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: Args) -> Result<Exit, Failure> {
+    if let Some(program) = &args.tmux_bin {
+        tmux::choose(program);
+    }
     if args.mark
         && let Some(nonce) = args.nonce
     {

@@ -118,6 +118,12 @@ pub fn registry_folder(env: &Environment) -> Option<PathBuf> {
     claude::registry_folder(env)
 }
 
+/// The folder below which Codex keeps its conversations, by day.
+#[must_use]
+pub fn rollouts(env: &Environment) -> Option<PathBuf> {
+    codex::rollouts(env)
+}
+
 /// The session id of the one Codex conversation that this process or a descendant has open. `None` when there is none, or
 /// several; the shared daemon of Codex has those of many panes open, so ask it of a process that runs without it.
 #[must_use]

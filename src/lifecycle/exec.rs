@@ -13,7 +13,7 @@ use std::process::Command;
 use rustix::fs::{Access, access};
 
 use crate::provider::{self, Catalog, Program, Provider};
-use crate::record::{Host, Nonce, Record, RecordId, State};
+use crate::record::{Host, Nonce, Record, RecordId, State, launch_id};
 
 /// The variable that tells an agent's hook which record it restores.
 pub const RESTORE_RECORD: &str = "AITASK_RESTORE_RECORD";
@@ -74,6 +74,8 @@ pub fn prepare(
     std::os::unix::process::CommandExt::arg0(&mut command, name);
     command.args(arguments).current_dir(&folder).env("PWD", &folder);
     surround(&mut command, catalog, record, here);
+    let launch = nonce.map_or_else(|| record.runtime(), |nonce| launch_id(record.id, nonce));
+    command.envs(record.session_variables(&launch));
     if let Some(nonce) = nonce {
         command.env(RESTORE_RECORD, record.id.to_string()).env(RESTORE_NONCE, nonce.to_string());
     }

@@ -14,6 +14,7 @@ use tokio::process::{Child, ChildStdout, Command};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::coordinator::Told;
+use crate::tmux;
 
 /// A coordinator's process, seen from outside.
 #[derive(Debug)]
@@ -30,6 +31,7 @@ pub fn spawn(program: &Path, arguments: impl IntoIterator<Item = OsString>) -> i
     let mut child = Command::new(program)
         .arg("coordinate")
         .args(arguments)
+        .envs(tmux::chosen().map(|program| (tmux::BINARY, program)))
         .current_dir("/")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

@@ -4,12 +4,14 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::history::{self, Environment, Located, Registry};
 use crate::process::{self, ProcessId};
 use crate::provider::{Catalog, Provider};
 use crate::record::{Bind, Liveness, Record, RecordId, Refused, State, Verb};
 use crate::store::{PATIENCE, Store, StoreError, System};
+use crate::watch::Watcher;
 
 /// What Claude Code's own list says of this agent: of the process itself, or, where that is a wrapper, of the nearest below.
 #[must_use]
@@ -105,6 +107,43 @@ pub fn note(store: &Store, system: &System, id: RecordId) -> Result<Noted, Store
         Some(Err(refused)) => Noted::Refused(refused),
         None => Noted::AsItWas,
     })
+}
+
+/// Waits, for so long at most, until a live record's agent tells which conversation it has, and notes that: told of by the
+/// provider's folders, never by the clock. An agent of a kind that tells of none is not waited for.
+pub async fn hear(store: &Store, system: &System, id: RecordId, span: Duration) -> Result<Noted, StoreError> {
+    let folders = match store.read()?.records.get(id) {
+        Some(record) if record.codeagent_session_id.is_empty() => openings(record),
+        Some(_) | None => Vec::new(),
+    };
+    let watcher = Watcher::new().and_then(|mut watcher| {
+        folders.iter().try_for_each(|folder| watcher.add(folder))?;
+        Ok(watcher)
+    });
+    let (false, Ok(mut watcher)) = (folders.is_empty(), watcher) else { return Ok(Noted::AsItWas) };
+    let heard = async {
+        loop {
+            let noted = note(store, system, id)?;
+            if noted != Noted::AsItWas {
+                return Ok(noted);
+            }
+            watcher.next().await;
+        }
+    };
+    tokio::time::timeout(span, heard).await.unwrap_or(Ok(Noted::AsItWas))
+}
+
+/// The folders in which a conversation that an agent begins now appears, where it holds it open.
+#[must_use]
+pub fn openings(record: &Record) -> Vec<PathBuf> {
+    let Some(Provider::Codex) = Provider::named(&record.agent_kind) else { return Vec::new() };
+    let nothing = BTreeMap::new();
+    let environment = surroundings(record.ait.env.as_ref().unwrap_or(&nothing));
+    let Some(folder) = history::rollouts(&environment) else { return Vec::new() };
+    // by the day of here; a machine elsewhere may have another
+    let here = jiff::ZonedDateTime::now().strftime("%Y/%m/%d").to_string();
+    let there = jiff::Timestamp::now().strftime("%Y/%m/%d").to_string();
+    vec![folder.join(here), folder.join(there), folder]
 }
 
 /// Of that agent and instead of that conversation only: by the time it is written the record may be of another launch, or the

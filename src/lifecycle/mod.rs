@@ -3,6 +3,7 @@
 //! | part | for |
 //! |---|---|
 //! | [`adopt`] | a record for an agent that already runs |
+//! | [`apart`] | sessions that are kept apart by a folder of their own |
 //! | [`below_shell`] | the agent in front of a shell that waits for its turn |
 //! | [`exec`] | becoming an agent, as it was recorded |
 //! | [`host`] | where coordinators run |
@@ -27,6 +28,7 @@
 //! | [`until`] | waiting for what an agent is at |
 
 pub mod adopt;
+pub mod apart;
 pub(crate) mod behind;
 pub mod below_shell;
 pub mod exec;

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use super::paste;
 use super::perform::{self, Stops, World};
+use super::{apart, paste};
 use crate::coordinator::{Drop, End, Task};
 use crate::process::{self, Delivery, ProcessError, ProcessId, Signal};
 use crate::record::{
     Host, Liveness, PaneId, Record, RecordId, Refused, ServerEpoch, State, StateName, Verb, is_lease_free,
 };
-use crate::store::{PATIENCE, StoreError, turns};
+use crate::store::{Archive, PATIENCE, StoreError, turns};
 use crate::tmux::guarded::{self, BadValue, Epoch, Guard, Outcome, Token};
 use crate::tmux::{OneShot, Unanswered};
 
@@ -69,6 +69,7 @@ pub async fn remove(
     stops: &mut Stops,
     id: RecordId,
 ) -> Result<Removed, NotRemoved> {
+    let known = world.store.read()?.records.get(id).map(|record| Record::clone(record));
     let mut killed = false;
     let mut tries = 0;
     while let Some(record) = world.store.read()?.records.get(id).cloned() {
@@ -109,6 +110,10 @@ pub async fn remove(
                 return Err(NotRemoved::Busy(record.state.name()));
             }
         }
+    }
+    let archived = || Archive::new(&world.store.paths().files()).get(id).ok().flatten();
+    if let Some(record) = known.or_else(|| archived().map(|archived| archived.record)) {
+        apart::remove(world.store.paths(), &record);
     }
     let folder = turns::folder(world.store.paths(), id);
     match folder.symlink_metadata() {

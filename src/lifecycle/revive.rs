@@ -45,7 +45,8 @@ pub async fn revive(world: &World, id: RecordId) -> Result<(), NotRevived> {
             return Ok(());
         }
     }
-    let archived = Archive::new(&store.paths().files()).get(id)?.ok_or(NotRevived::Nowhere(id))?;
+    let mut archived = Archive::new(&store.paths().files()).get(id)?.ok_or(NotRevived::Nowhere(id))?;
+    archived.record.ait.session.iter_mut().for_each(|session| session.stopped_at = Some(archived.at));
     let capture = store.revive_screen(id)?;
     let verb = Verb::Revive { archived: Box::new(archived.record), lost: None, capture };
     apply(world, id, verb)

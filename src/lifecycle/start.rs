@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::perform::{self, Stops, World};
-use super::{prompt, remove};
+use super::{apart, identity, prompt, remove};
 use crate::coordinator::{Birth, End, Outcome, Restore, RestoreOrder, Task};
 use crate::process::ProcessId;
 use crate::record::{
@@ -22,6 +22,9 @@ use crate::record::{
     Session, Stamp, State, Verb,
 };
 use crate::store::{PATIENCE, StoreError, draw, make_private, turns};
+
+/// How long a conversation of which only its agent can tell is waited for.
+const HEARD_WITHIN: Duration = Duration::from_millis(1500);
 
 /// What is to be started.
 #[derive(Debug, Clone)]
@@ -148,6 +151,10 @@ async fn begun(
     machine: &mut Restore,
 ) -> Result<Vec<String>, NotStarted> {
     let folder = turns::folder(world.store.paths(), id);
+    if let Some(record) = world.store.read()?.records.get(id) {
+        let failed = |why| NotStarted::File { path: folder.clone(), why };
+        apart::make(world.store.paths(), record).map_err(failed)?;
+    }
     if let Some(prompt) = &plan.prompt {
         write(&folder, "prompt.md", prompt)?;
     }
@@ -169,6 +176,10 @@ async fn begun(
                 None => Err(prompt::NotPasted::Gone),
             };
             warnings.extend(pasted.map_err(NotStarted::Prompt)?);
+            // with its first prompt its conversation begins; one that is not heard of now is noted later
+            if let Err(error) = identity::hear(&world.store, &world.system, id, HEARD_WITHIN).await {
+                tracing::warn!(%error, "its conversation is not noted");
+            }
         }
         (None, _) => {}
     }

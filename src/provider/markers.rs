@@ -81,6 +81,9 @@ const MARKERS: &[&str] = &[
     "GOOSE_TERMINAL",
     "GOOSE_SESSION_ID",
     "AGENT_SESSION_ID",
+    "AGENT_SESSION_RUNTIME_ID",
+    // the secret of a control plane
+    "AGENT_SESSION_TOKEN",
     "ANTIGRAVITY_AGENT",
     "ANTIGRAVITY_CONVERSATION_ID",
     "KIMI_SESSION_ID",

@@ -7,7 +7,7 @@ use super::resolve::Place;
 use super::{
     Ack, Bind, Capture, Captures, Change, Desired, Facts, Farewell, Follow, Host, Liveness, Location,
     LossCause, Lost, Nonce, Outcome, ProcessId, Record, RecordId, Recovered, Refused, RestoreMode, Restores,
-    RetireReason, Stamp, State, StateName, Upsert, Verb, VerbName,
+    RetireReason, Stamp, State, StateName, Upsert, Verb, VerbName, launch_id,
 };
 
 /// What stands for a window's name that tmux left empty: the file's format has no empty name.
@@ -115,7 +115,9 @@ pub fn apply(
             record.location = with_start(at, facts);
             record.ait.agent = None;
             record.ait.server = server.clone().or(record.ait.server);
-            record.ait.runtime_id = runtime_id.clone().or(record.ait.runtime_id);
+            // what is told of the launch before is not told of this one
+            let fresh = record.ait.runtime_id.is_some().then(|| launch_id(record.id, *nonce));
+            record.ait.runtime_id = runtime_id.clone().or(fresh);
             record.ait.generation = Some(record.ait.generation.unwrap_or(0) + 1);
             Outcome::Launched
         }
@@ -516,6 +518,7 @@ fn back_to_life(mut record: Record, facts: &Facts<'_>) -> Record {
     let lost = record.state.lost().map(|lost| Recovered { at: facts.now, cause: lost.cause });
     record.ait.recovered = lost.or(record.ait.recovered);
     record.ait.desired = Some(Desired::Live);
+    record.ait.session.iter_mut().for_each(|session| session.stopped_at = None);
     enter(&mut record, State::Live, facts.now);
     record
 }

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use sha2::{Digest, Sha256};
 
 /// Why a text is not the value it was meant to be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -97,6 +98,19 @@ eight_hex!(
     Nonce,
     "a nonce of 8 lowercase hex digits"
 );
+
+/// The id of the launch that was claimed under this token: one per launch, in the form of a random UUID. Whoever launches and
+/// whoever writes it down come to the same one.
+#[must_use]
+pub fn launch_id(record: RecordId, nonce: Nonce) -> String {
+    let digest = Sha256::digest(format!("ait:launch:{record}:{nonce}"));
+    let mut bits = digest[..16].iter().fold(0_u128, |bits, byte| bits << 8 | u128::from(*byte));
+    // version 4, and the variant that has versions
+    bits = bits & !(0xf << 76) | 4 << 76;
+    bits = bits & !(0b11 << 62) | 0b10 << 62;
+    let hex = format!("{bits:032x}");
+    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
+}
 
 /// A tmux pane id, `%N`. Never reused within one epoch of a server; says nothing across epochs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

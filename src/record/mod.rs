@@ -25,7 +25,7 @@ mod verb;
 
 pub use apply::{UNNAMED, apply, legal};
 pub use guard::{agent_liveness, is_epoch_over, is_lease_free, outlived};
-pub use ident::{Liveness, Nonce, NotOne, PaneId, ProcessId, RecordId, Stamp, WindowId};
+pub use ident::{Liveness, Nonce, NotOne, PaneId, ProcessId, RecordId, Stamp, WindowId, launch_id};
 pub use json::{Unknown, canonical};
 pub use ours::{BootTime, Desired, Host, LossCause, Lost, Origin, Ours, Policy, Recovered, ServerEpoch};
 pub use records::{Done, Records, Step, VERSION};

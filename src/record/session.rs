@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::json::{Unknown, print_object, read_object};
+use super::{Record, Stamp};
 
 /// A session that `ait start` or `ait run` began.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -15,6 +16,12 @@ pub struct Session {
     pub name: Option<String>,
     /// Whether it was begun with a prompt, which lies in the session's folder.
     pub prompt: bool,
+    /// When text or keys were last sent to it.
+    pub sent_at: Option<Stamp>,
+    /// The folder that those who began it keep their sessions apart by, where they do: its agent is told of it.
+    pub state_dir: Option<String>,
+    /// Since when it is stopped, where its record was moved since: a resume that came to nothing is no news of it.
+    pub stopped_at: Option<Stamp>,
     /// Its title, usable in place of its id.
     pub title: Option<String>,
     /// Fields this version does not know.
@@ -51,6 +58,24 @@ impl Session {
     }
 }
 
+impl Record {
+    /// What the agent of a session that is kept apart is told of itself, in the earlier command line's variables: its id, that
+    /// folder, and this launch.
+    #[must_use]
+    pub fn session_variables(&self, launch: &str) -> Vec<(&'static str, String)> {
+        let Some((session, folder)) =
+            self.ait.session.as_ref().and_then(|session| Some((session, session.state_dir.clone()?)))
+        else {
+            return Vec::new();
+        };
+        vec![
+            ("AGENT_SESSION_ID", session.name.clone().unwrap_or_else(|| self.id.to_string())),
+            ("AGENT_SESSION_STATE_DIR", folder),
+            ("AGENT_SESSION_RUNTIME_ID", launch.to_owned()),
+        ]
+    }
+}
+
 read_object! {
     #[derive(Default)]
     struct SessionFields {
@@ -58,15 +83,18 @@ read_object! {
         mode: Mode,
         name: Option<String>,
         prompt: bool,
+        sent_at: Option<Stamp>,
+        state_dir: Option<String>,
+        stopped_at: Option<Stamp>,
         title: Option<String>,
     }
 }
 
 impl<'de> Deserialize<'de> for Session {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let SessionFields { exit, mode, name, prompt, title, unknown } =
+        let SessionFields { exit, mode, name, prompt, sent_at, state_dir, stopped_at, title, unknown } =
             Deserialize::deserialize(deserializer)?;
-        Ok(Self { exit, mode, name, prompt, title, unknown })
+        Ok(Self { exit, mode, name, prompt, sent_at, state_dir, stopped_at, title, unknown })
     }
 }
 
@@ -77,6 +105,9 @@ impl Serialize for Session {
             mode: Some(self.mode),
             name: self.name.as_ref(),
             prompt: self.prompt.then_some(true),
+            sent_at: self.sent_at.as_ref(),
+            state_dir: self.state_dir.as_ref(),
+            stopped_at: self.stopped_at.as_ref(),
             title: self.title.as_ref(),
         })
     }

@@ -37,6 +37,17 @@ pub struct Tenant<'a> {
     pub folder: &'a Path,
     /// The window's name.
     pub name: &'a str,
+    /// Variables of a new session: with any, it is made by one plain `new-session`, as the earlier command line made it.
+    pub variables: &'a [(&'static str, String)],
+}
+
+impl Tenant<'_> {
+    /// Whether its place is made by one plain command, which tests nothing and marks nothing: its program marks its pane itself,
+    /// and what is told says which life of the server it is on.
+    #[must_use]
+    pub fn is_plain(&self, place: &Where<'_>) -> bool {
+        matches!(place, Where::Session { .. }) && !self.variables.is_empty()
+    }
 }
 
 /// Where a new pane is made.
@@ -106,6 +117,9 @@ pub async fn make(
     place: &Where<'_>,
     tenant: &Tenant<'_>,
 ) -> Result<Made, NotMade> {
+    if tenant.is_plain(place) {
+        return made(&server.run(plain(place, tenant)?).await?).ok_or(NotMade::Untold);
+    }
     let tests =
         [format!("#{{==:#{{pid}},{}}}", epoch.pid), format!("#{{==:#{{start_time}},{}}}", epoch.started_at)];
     let line = Command::new("if-shell")
@@ -127,6 +141,9 @@ pub async fn make(
 /// # Errors
 /// [`NotMade`].
 pub fn starting(place: &Where<'_>, tenant: &Tenant<'_>) -> Result<Vec<OsString>, NotMade> {
+    if tenant.is_plain(place) {
+        return Ok(plain(place, tenant)?);
+    }
     // the first command may start a server, the second makes its session: as one line of tmux's own words
     let mut words: Vec<OsString> = vec!["start-server".into()];
     for command in commands(place, tenant)? {
@@ -190,10 +207,35 @@ fn commands(place: &Where<'_>, tenant: &Tenant<'_>) -> Result<Vec<Command>, BadV
     commands.push(set(PaneOption::RestoreAttempt.name(), value(tenant.mark)?));
     commands.push(set(PaneOption::Frozen.name(), &tenant.record.to_string()));
     commands.push(set("remain-on-exit", "on"));
-    let name = literal(tenant.name.as_bytes());
-    commands.push(Command::new("rename-window").args(["-t", &target]).arg("--").arg(name));
+    commands.push(rename(&target, tenant.name));
     commands.push(Command::new("display-message").args(["-p", "-t", &target, TOLD]));
     Ok(commands)
+}
+
+/// `new-session -d -s NAME -c FOLDER -e NAME=VALUE … -P -F … -- PROGRAM …`, word by word.
+fn plain(place: &Where<'_>, tenant: &Tenant<'_>) -> Result<Vec<OsString>, BadValue> {
+    let (Where::Session { name, .. }, 2..) = (place, tenant.program.len()) else {
+        return Err(BadValue::NoProgram);
+    };
+    let mut words: Vec<OsString> = ["new-session", "-d", "-s"].map(OsString::from).into();
+    words.push(OsString::from_vec(literal(name.as_bytes())));
+    words.push("-c".into());
+    words.push(OsString::from_vec(literal(tenant.folder.as_os_str().as_bytes())));
+    for (name, value) in tenant.variables {
+        words.extend(["-e".into(), OsString::from(format!("{name}={value}"))]);
+    }
+    words.extend(["-P", "-F", TOLD, "--"].map(OsString::from));
+    words.extend(tenant.program.iter().map(|word| (*word).to_owned()));
+    Ok(words.into_iter().map(whole).collect())
+}
+
+/// A word that tmux does not take for the end of a command.
+fn whole(word: OsString) -> OsString {
+    let mut bytes = word.into_vec();
+    if bytes.last() == Some(&b';') {
+        bytes.insert(bytes.len() - 1, b'\\');
+    }
+    OsString::from_vec(bytes)
 }
 
 /// The last pane told of: a window may have moved since the first.
@@ -210,6 +252,12 @@ fn made(answer: &[u8]) -> Option<Made> {
         session: SessionId::parse(session)?,
         epoch: Epoch { pid: i32::try_from(number(server)?).ok()?, started_at: number(started_at)? },
     })
+}
+
+/// Names a window, the text taken as it is.
+#[must_use]
+pub fn rename(window: &str, name: &str) -> Command {
+    Command::new("rename-window").args(["-t", window]).arg("--").arg(literal(name.as_bytes()))
 }
 
 /// Lays a recorded layout over a window that has as many panes as it names. It may be refused: the window stays as it is.

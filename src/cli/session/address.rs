@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::envelope::Trouble;
+use super::face::Face;
 use crate::cli::Exit;
 use crate::record::{Record, RecordId, Session, Stamp};
 use crate::store::{self, Archive, Listed, Origin, Snapshot, Store};
@@ -19,15 +20,36 @@ pub(super) struct Found {
     pub(super) archived: Option<(Stamp, String)>,
 }
 
+/// Which sessions a command sees.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Scope {
+    /// The earlier command line has three kinds of agents.
+    pub(super) face: Face,
+    /// Only those that are kept apart by this folder.
+    pub(super) folder: Option<String>,
+}
+
+impl Scope {
+    /// All there are.
+    const ALL: Self = Self { face: Face::Ait, folder: None };
+
+    fn sees(&self, kind: &str, session: Option<&Session>) -> bool {
+        let apart = session.and_then(|session| session.state_dir.as_ref());
+        self.face.knows(kind) && self.folder.as_ref().is_none_or(|folder| apart == Some(folder))
+    }
+}
+
 /// All that may be addressed.
 pub(super) struct Book {
     snapshot: Arc<Snapshot>,
     lines: Vec<Listed>,
+    scope: Scope,
 }
 
 /// One that may be addressed.
 struct Entry<'a> {
     id: RecordId,
+    kind: &'a str,
     session: Option<&'a Session>,
     line: Option<&'a Listed>,
 }
@@ -41,7 +63,12 @@ impl Book {
         // what was dropped is not a session any more, only a memory of its conversation
         let mut lines = store::without(Archive::new(&files).list()?, &held);
         lines.retain(|line| line.reason != "dropped");
-        Ok(Self { snapshot, lines })
+        Ok(Self { snapshot, lines, scope: Scope::ALL })
+    }
+
+    /// Of them, those that are seen.
+    pub(super) fn seen_by(self, scope: Scope) -> Self {
+        Self { scope, ..self }
     }
 
     /// Every session of the store, then of the archive: those that were started here, or all agents.
@@ -51,10 +78,12 @@ impl Book {
             .records
             .shared()
             .filter(|record| all || record.ait.session.is_some())
+            .filter(|record| self.scope.sees(&record.agent_kind, record.ait.session.as_ref()))
             .map(|record| Found { record: Arc::clone(record), archived: None })
             .collect();
-        let lines: Vec<Listed> =
-            self.lines.iter().filter(|line| all || line.session.is_some()).cloned().collect();
+        let listed = self.lines.iter().filter(|line| all || line.session.is_some());
+        let seen = listed.filter(|line| self.scope.sees(kind_of(line), line.session.as_ref()));
+        let lines: Vec<Listed> = seen.cloned().collect();
         let files = store.paths().files();
         for archived in Archive::new(&files).whole(&lines)? {
             let ended = Some((archived.at, archived.reason));
@@ -81,14 +110,14 @@ impl Book {
         warnings
     }
 
-    /// Whether a session goes by this name.
+    /// Whether a session, seen or not, goes by this name.
     pub(super) fn has_name(&self, name: &str) -> bool {
         self.entries().any(|entry| entry.is(name))
     }
 
     /// The one session that is meant.
     pub(super) fn find(&self, store: &Store, word: &str) -> Result<Found, Trouble> {
-        let exact: Vec<Entry<'_>> = self.entries().filter(|entry| entry.is(word)).collect();
+        let exact: Vec<Entry<'_>> = self.seen().filter(|entry| entry.is(word)).collect();
         let entry = match &exact[..] {
             [one] => one,
             [] => &self.by_beginning(word)?,
@@ -137,7 +166,7 @@ impl Book {
             let message = format!("{word:?} is no session id");
             return Err(Trouble::new(Exit::USAGE, "invalid-session-id", message).detail("id", word));
         }
-        let mut begun: Vec<Entry<'_>> = self.entries().filter(|entry| entry.begins(word)).collect();
+        let mut begun: Vec<Entry<'_>> = self.seen().filter(|entry| entry.begins(word)).collect();
         match (begun.pop(), begun.len()) {
             (Some(one), 0) => Ok(one),
             (Some(_), others) => Err(ambiguous(word, others + 1)),
@@ -145,14 +174,20 @@ impl Book {
         }
     }
 
+    fn seen(&self) -> impl Iterator<Item = Entry<'_>> {
+        self.entries().filter(|entry| self.scope.sees(entry.kind, entry.session))
+    }
+
     fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
         let live = self.snapshot.records.iter().map(|record| Entry {
             id: record.id,
+            kind: &record.agent_kind,
             session: record.ait.session.as_ref(),
             line: None,
         });
         let ended = self.lines.iter().map(|line| Entry {
             id: line.id,
+            kind: kind_of(line),
             session: line.session.as_ref(),
             line: Some(line),
         });
@@ -171,6 +206,11 @@ impl Entry<'_> {
         };
         self.id.to_string().starts_with(word) || self.session.is_some_and(named)
     }
+}
+
+/// The kind of agent: `claude` of `claude/opus`.
+fn kind_of(line: &Listed) -> &str {
+    line.agent_string.split('/').next().unwrap_or_default()
 }
 
 fn ambiguous(word: &str, matches: usize) -> Trouble {

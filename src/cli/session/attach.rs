@@ -8,7 +8,7 @@ use clap::Args as ClapArgs;
 use super::envelope::{self, Trouble};
 use super::face::Face;
 use super::look::{Look, Status};
-use super::{Format, found};
+use super::{Format, Here, found};
 use crate::cli::{Exit, Failure, block_on_any, sockets};
 use crate::tmux;
 
@@ -19,6 +19,8 @@ pub(crate) struct Args {
     /// The session: its id, a beginning of it, or its name
     #[arg(value_name = "ID")]
     session: String,
+    #[command(flatten)]
+    here: Here,
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
@@ -30,7 +32,8 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
 
 /// Becomes tmux.
 fn attach(args: &Args) -> Result<std::convert::Infallible, Trouble> {
-    let (_, found) = found(&args.session)?;
+    args.here.choose_tmux();
+    let (_, found) = found(&args.session, &args.here)?;
     let record = &found.record;
     let look = block_on_any(Look::at(std::iter::once(&**record)))?;
     let (Status::Running, Some(pane), Some(server)) =

@@ -7,6 +7,7 @@ use clap::Args as ClapArgs;
 
 use super::address::Book;
 use super::envelope::Trouble;
+use super::face::Face;
 use crate::cli::{Exit, Failure, program, settings, sockets};
 use crate::lifecycle::adopt;
 use crate::lifecycle::perform::World;
@@ -144,6 +145,15 @@ impl Begin {
         Ok(Some(text))
     }
 
+    /// The earlier command line has three kinds of agents.
+    pub(super) fn refuse_agent(&self) -> Result<(), Trouble> {
+        if Face::ours().knows(&self.agent) {
+            return Ok(());
+        }
+        let message = format!("invalid value '{}' for '--agent <AGENT>'", self.agent);
+        Err(Trouble::new(Exit::USAGE, "parse-error", message).of_no_command())
+    }
+
     /// Words that would choose another conversation than the one that is recorded.
     pub(super) fn refuse_reserved(&self) -> Result<(), Trouble> {
         let reserved = |word: &&String| {
@@ -176,14 +186,21 @@ impl Begin {
         catalog: &Catalog,
         chosen: Option<&str>,
         title: Option<&str>,
+        cwd: &Path,
     ) -> Result<Vec<String>, Trouble> {
         let argv = catalog.launch_argv(&self.agent, chosen, Recorded::default());
         let mut argv = argv.map_err(|why| Trouble::new(Exit::USAGE, "invalid-agent", why.to_string()))?;
         if let (Some(binary), Some(first)) = (self.binary(), argv.first_mut()) {
             *first = binary.to_string_lossy().into_owned();
         }
-        if let (Some(title), "claude") = (title, self.agent.as_str()) {
-            argv.extend(["--name".to_owned(), title.to_owned()]);
+        match (self.agent.as_str(), title) {
+            ("claude", Some(title)) => argv.extend(["--name".to_owned(), title.to_owned()]),
+            ("codex", _) if Face::ours() == Face::AgentSession => {
+                let cwd = cwd.to_string_lossy().into_owned();
+                argv.extend(["--cd".to_owned(), cwd, "--no-alt-screen".to_owned()]);
+            }
+            ("hermes", _) => argv.insert(1, "chat".to_owned()),
+            (_, _) => {}
         }
         argv.extend(self.agent_arg.iter().cloned());
         Ok(argv)
@@ -202,10 +219,11 @@ impl Begin {
     }
 
     /// The words of an agent that answers one prompt, read from standard input, and leaves.
-    pub(super) fn argv_of_run(&self) -> Vec<String> {
+    pub(super) fn argv_of_run(&self, cwd: &Path) -> Vec<String> {
         let program = self.binary().map(|path| path.to_string_lossy().into_owned());
+        let cwd = cwd.to_string_lossy();
         let (before, after): (&[&str], &[&str]) =
-            if self.agent == "codex" { (&["exec"], &["-"]) } else { (&["-p"], &[]) };
+            if self.agent == "codex" { (&["exec", "--cd", &cwd], &["-"]) } else { (&["-p"], &[]) };
         let own = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         let mut argv = vec![program.unwrap_or_else(|| self.agent.clone())];
         argv.extend(own(before));

@@ -6,13 +6,12 @@ use serde_json::json;
 use super::address::Book;
 use super::envelope::{self, Answer, Trouble};
 use super::face::Face;
-use super::view::Around;
-use super::{Given, begin, paths};
+use super::view::{folder_of, id_of};
+use super::{Meant, begin, paths};
 use crate::cli::{Exit, Failure, block_on_any, print};
 use crate::lifecycle::perform::Stops;
 use crate::lifecycle::remove::{self, NotRemoved};
 use crate::process;
-use crate::store::turns;
 
 /// End a session's agent, whatever it is doing, and forget the session: record, prompt, log, activity.
 ///
@@ -20,23 +19,19 @@ use crate::store::turns;
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Example:\n  ait delete review")]
 pub(crate) struct Args {
-    /// The session: its id, a beginning of it, or its name
-    #[arg(value_name = "ID")]
-    session: String,
     #[command(flatten)]
-    given: Given,
+    one: Meant,
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
-    envelope::say("delete", &args.given, || delete(&args))
+    envelope::say("delete", &args.one.given, || delete(&args))
 }
 
 fn delete(args: &Args) -> Result<Answer, Trouble> {
     let world = begin::world(paths()?)?;
-    let found = Book::open(&world.store)?.find(&world.store, &args.session)?;
-    let around =
-        Around { face: Face::ours(), host: None, catalog: &world.catalog, paths: world.store.paths() };
-    let id = around.id(&found);
+    let scope = args.one.given.here.scope(world.store.paths())?;
+    let found = Book::open(&world.store)?.seen_by(scope).find(&world.store, &args.one.session)?;
+    let id = id_of(Face::ours(), &found.record);
     let removed = block_on_any(async {
         let mut stops = Stops::new().map_err(Failure::from)?;
         let me = process::me().map_err(Failure::from)?;
@@ -47,7 +42,7 @@ fn delete(args: &Args) -> Result<Answer, Trouble> {
         "tmux_session": found.record.session,
         "killed": removed.killed,
         "deleted": true,
-        "session_dir": turns::folder(world.store.paths(), found.record.id),
+        "session_dir": folder_of(world.store.paths(), &found.record),
     });
     let killed = if removed.killed { "yes" } else { "no" };
     Answer::new(data, format!("deleted {} (tmux killed: {killed})\n", print::shown(id.as_bytes())))

@@ -103,6 +103,7 @@ pub(crate) fn say(
     given: &Given,
     done: impl FnOnce() -> Result<Answer, Trouble>,
 ) -> Result<Exit, Failure> {
+    given.here.choose_tmux();
     let done = done();
     let face = Face::ours();
     match (given.format, done) {

@@ -3,10 +3,10 @@
 use clap::Args as ClapArgs;
 use serde_json::json;
 
+use super::Meant;
 use super::address::Found;
 use super::envelope::{self, Answer, Trouble};
 use super::view::now;
-use super::{Given, found};
 use crate::cli::turned::{Turned, age};
 use crate::cli::{Exit, Failure, print, table};
 use crate::store::{Paths, turns};
@@ -18,19 +18,16 @@ use crate::turn::{Evidence, Moment, Verdict, View};
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Example:\n  ait explain review")]
 pub(crate) struct Args {
-    /// The session: its id, a beginning of it, or its name
-    #[arg(value_name = "ID")]
-    session: String,
     #[command(flatten)]
-    given: Given,
+    one: Meant,
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
-    envelope::say("explain", &args.given, || explain(&args))
+    envelope::say("explain", &args.one.given, || explain(&args))
 }
 
 fn explain(args: &Args) -> Result<Answer, Trouble> {
-    let (paths, found) = found(&args.session)?;
+    let (paths, found) = args.one.found()?;
     let (view, told_by) = look(&paths, &found);
     let record = &found.record;
     let data = json!({

@@ -12,6 +12,11 @@ pub(crate) enum Face {
     AgentSession,
 }
 
+/// What may stand before the command too.
+const GLOBAL: [&str; 2] = ["--host", "--state-dir"];
+/// The agents of the earlier command line.
+pub(super) const AGENTS: [&str; 3] = ["codex", "claude", "hermes"];
+
 impl Face {
     /// By the first word this process was started with.
     pub(crate) fn ours() -> Self {
@@ -33,10 +38,14 @@ impl Face {
         let mut before = Vec::new();
         let mut rest = rest.peekable();
         if self == Self::AgentSession {
-            while let Some(word) =
-                rest.next_if(|word| word.to_str().is_some_and(|word| word.starts_with("--host")))
-            {
-                let value = (word == "--host").then(|| rest.next()).flatten();
+            let is_ours = |word: &str, name: &str| {
+                word.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+            };
+            let global = |word: &OsString| {
+                word.to_str().is_some_and(|word| GLOBAL.iter().any(|name| is_ours(word, name)))
+            };
+            while let Some(word) = rest.next_if(global) {
+                let value = GLOBAL.iter().any(|name| word == *name).then(|| rest.next()).flatten();
                 before.push(word);
                 before.extend(value);
             }
@@ -68,6 +77,11 @@ impl Face {
             ["exec", "runner", "coordinate", "frozenagent", "hold", "tap", "tether", "hook"];
         let option = command.to_str().is_some_and(|word| word.starts_with('-'));
         self == Self::Ait || option || COMMANDS.iter().chain(&INNER).any(|own| command == *own)
+    }
+
+    /// Whether it has this kind of agent.
+    pub(super) fn knows(self, kind: &str) -> bool {
+        self == Self::Ait || AGENTS.contains(&kind)
     }
 
     /// The program's name in hints.
@@ -105,6 +119,10 @@ mod tests {
         let arranged = ["agent-session", "list", "--host", "box", "--format", "json"].map(OsString::from);
         assert_eq!(Face::AgentSession.arranged(&words), arranged);
         assert_eq!(Face::Ait.arranged(&words), words);
+        let words = ["agent-session", "--state-dir=/x", "--host", "box", "list"].map(OsString::from);
+        let arranged = ["agent-session", "list", "--state-dir=/x", "--host", "box"].map(OsString::from);
+        assert_eq!(Face::AgentSession.arranged(&words), arranged);
+        assert!(Face::Ait.knows("gemini") && !Face::AgentSession.knows("gemini"));
         assert!(!Face::AgentSession.has(OsStr::new("freeze")) && Face::Ait.has(OsStr::new("freeze")));
         assert_eq!(Face::Ait.schema("list"), "cli.ait.list.v1");
         assert_eq!(Face::AgentSession.schema("error"), "cli.agent-session.error.v1");

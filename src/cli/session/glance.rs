@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::envelope::{self, Answer, Trouble};
 use super::look::Status;
-use super::{Given, found, screen, view_of};
+use super::{Meant, screen, view_of};
 use crate::cli::{Exit, Failure, block_on_any, print};
 
 /// Show the last lines of a session's screen, and how it is.
@@ -14,23 +14,20 @@ use crate::cli::{Exit, Failure, block_on_any, print};
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Example:\n  ait glance review --tail 10")]
 pub(crate) struct Args {
-    /// The session: its id, a beginning of it, or its name
-    #[arg(value_name = "ID")]
-    session: String,
+    #[command(flatten)]
+    one: Meant,
     /// How many lines, at most 10000
     #[arg(long, value_name = "LINES", default_value_t = 40, value_parser = clap::value_parser!(u32).range(0..=10_000))]
     tail: u32,
-    #[command(flatten)]
-    given: Given,
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
-    envelope::say("glance", &args.given, || glance(&args))
+    envelope::say("glance", &args.one.given, || glance(&args))
 }
 
 fn glance(args: &Args) -> Result<Answer, Trouble> {
-    let (paths, found) = found(&args.session)?;
-    let view = view_of(&paths, &found, &args.given)?;
+    let (paths, found) = args.one.found()?;
+    let view = view_of(&paths, &found, &args.one.given)?;
     let tail = match view.status {
         Status::Running => {
             let shown = block_on_any(screen::capture(&found, args.tail))??;

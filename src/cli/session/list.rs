@@ -37,10 +37,10 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
 }
 
 fn list(args: &Args) -> Result<Answer, Trouble> {
-    let host = args.given.host()?;
+    let host = args.given.here.host()?;
     let paths = paths()?;
     let store = Store::open(paths.clone());
-    let book = Book::open(&store)?;
+    let book = Book::open(&store)?.seen_by(args.given.here.scope(&paths)?);
     let found = book.all(&store, args.all)?;
     let look = block_on_any(Look::at(found.iter().map(|found| &*found.record)))?;
     let catalog = settings::catalog()?;

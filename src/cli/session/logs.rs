@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::envelope::{self, Answer, Trouble};
 use super::look::Status;
-use super::{Given, found, screen, view_of};
+use super::{Meant, screen, view_of};
 use crate::cli::{Exit, Failure, block_on_any};
 use crate::store::Paths;
 
@@ -21,23 +21,20 @@ const READ: u64 = 16 * 1024 * 1024;
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Example:\n  ait logs nightly --tail 500")]
 pub(crate) struct Args {
-    /// The session: its id, a beginning of it, or its name
-    #[arg(value_name = "ID")]
-    session: String,
+    #[command(flatten)]
+    one: Meant,
     /// How many lines, at most 100000
     #[arg(long, value_name = "LINES", default_value_t = 120, value_parser = clap::value_parser!(u32).range(0..=100_000))]
     tail: u32,
-    #[command(flatten)]
-    given: Given,
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
-    envelope::say("logs", &args.given, || logs(&args))
+    envelope::say("logs", &args.one.given, || logs(&args))
 }
 
 fn logs(args: &Args) -> Result<Answer, Trouble> {
-    let (paths, found) = found(&args.session)?;
-    let view = view_of(&paths, &found, &args.given)?;
+    let (paths, found) = args.one.found()?;
+    let view = view_of(&paths, &found, &args.one.given)?;
     let lines = args.tail as usize;
     let log = view.log_file.as_ref().map(Path::new).filter(|log| log.exists());
     let kept = || kept_screen(&paths, &found);

@@ -34,12 +34,18 @@ mod turn_state;
 pub(super) mod view;
 pub(super) mod wait;
 
+use std::ffi::OsString;
+use std::path::{Component, Path, PathBuf};
+
 use clap::{Args as ClapArgs, ValueEnum};
 
 use super::{Exit, block_on_any, settings};
-use crate::store::{Paths, Store, StoreError};
-use address::Found;
+use crate::lifecycle::identity::{self, Noted};
+use crate::store::{Paths, Store, StoreError, System};
+use crate::tmux;
+use address::{Found, Scope};
 use envelope::Trouble;
+use face::Face;
 
 /// How a session command answers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -55,14 +61,72 @@ pub(crate) enum Format {
 #[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct Given {
     /// How to answer
-    #[arg(long, value_enum, default_value_t, ignore_case = true)]
+    #[arg(long, value_enum, default_value_t, ignore_case = true, display_order = 900)]
     pub(crate) format: Format,
-    /// This machine as others reach it by ssh; empty for none (else AGENT_SESSION_HOST, else its own name)
-    #[arg(long, value_name = "HOST")]
-    host: Option<String>,
+    #[command(flatten)]
+    here: Here,
 }
 
-impl Given {
+/// Where a session command looks, and with what.
+#[derive(Debug, Clone, ClapArgs)]
+pub(crate) struct Here {
+    /// This machine as others reach it by ssh; empty for none (else AGENT_SESSION_HOST, else its own name)
+    #[arg(long, value_name = "HOST", display_order = 901)]
+    host: Option<String>,
+    /// The folder that sessions are kept apart by: only those begun with it are seen
+    #[arg(long, value_name = "DIR", hide = true)]
+    state_dir: Option<PathBuf>,
+    /// The tmux that is run (else AGENT_SESSION_TMUX_BIN, else the one on PATH)
+    #[arg(long, value_name = "PATH", hide = true)]
+    tmux_bin: Option<OsString>,
+}
+
+impl Here {
+    /// From here on the tmux that was named is run.
+    fn choose_tmux(&self) {
+        let named = self.tmux_bin.clone().filter(|program| !program.is_empty());
+        if let Some(program) = named.or_else(tmux::chosen) {
+            tmux::choose(&program);
+        }
+    }
+
+    /// The folder that was named, absolute, without `~`, `.` and `..`; the earlier command line takes it from its variable too.
+    fn state_dir(&self) -> Result<Option<PathBuf>, Trouble> {
+        let blank = |path: &PathBuf| path.as_os_str().as_encoded_bytes().trim_ascii().is_empty();
+        let set =
+            || std::env::var_os("AGENT_SESSION_STATE_DIR").filter(|_| Face::ours() == Face::AgentSession);
+        let named = self.state_dir.clone().or_else(|| set().map(PathBuf::from)).filter(|path| !blank(path));
+        let Some(named) = named else { return Ok(None) };
+        let named = match named.strip_prefix("~") {
+            Ok(below) => home()?.join(below),
+            Err(_) => named,
+        };
+        let whole = std::path::absolute(&named).unwrap_or(named);
+        let folder = normal(&whole);
+        match folder.to_str() {
+            Some(_) => Ok(Some(folder)),
+            None => {
+                let message = format!("the name of {} is no text", folder.display());
+                Err(Trouble::new(Exit::USAGE, "invalid-state-dir", message).of_no_command())
+            }
+        }
+    }
+
+    /// What sessions begun by this command are kept apart by: the earlier command line always says by which folder.
+    fn begun_in(&self, paths: &Paths) -> Result<Option<String>, Trouble> {
+        let named = self.state_dir()?;
+        let folder = named.or_else(|| (Face::ours() == Face::AgentSession).then(|| paths.state.clone()));
+        Ok(folder.map(|folder| folder.to_string_lossy().into_owned()))
+    }
+
+    /// Which sessions are seen.
+    fn scope(&self, paths: &Paths) -> Result<Scope, Trouble> {
+        // who names the folder that all have anyway sees all
+        let apart = self.state_dir()?.filter(|folder| *folder != paths.state);
+        let folder = apart.map(|folder| folder.to_string_lossy().into_owned());
+        Ok(Scope { face: Face::ours(), folder })
+    }
+
     /// The host that `ssh` commands name; `None` for none.
     ///
     /// # Errors
@@ -87,6 +151,28 @@ impl Given {
     }
 }
 
+/// What a command takes that is about one session.
+#[derive(Debug, Clone, ClapArgs)]
+pub(crate) struct Meant {
+    /// The session: its id, a beginning of it, or its name
+    #[arg(value_name = "ID")]
+    session: String,
+    #[command(flatten)]
+    given: Given,
+}
+
+impl Meant {
+    /// That session; its own folder is its own.
+    fn found(&self) -> Result<(Paths, Found), Trouble> {
+        found(&self.session, &self.given.here)
+    }
+
+    /// What is told of it.
+    fn view(&self) -> Result<view::View, Trouble> {
+        one(&self.session, &self.given)
+    }
+}
+
 /// The places of this user.
 fn paths() -> Result<Paths, Trouble> {
     Paths::from_env().map_err(|why| match why {
@@ -97,26 +183,61 @@ fn paths() -> Result<Paths, Trouble> {
     })
 }
 
+fn home() -> Result<PathBuf, Trouble> {
+    let set = std::env::var_os("HOME").filter(|home| !home.is_empty());
+    set.map(PathBuf::from)
+        .ok_or_else(|| Trouble::new(Exit::FAILED, "home-unavailable", "HOME is not set").of_no_command())
+}
+
+/// A path without `.` and `..`, by its words alone.
+fn normal(path: &Path) -> PathBuf {
+    let mut normal = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => drop(normal.pop()),
+            part @ (Component::Prefix(_) | Component::RootDir | Component::Normal(_)) => normal.push(part),
+        }
+    }
+    normal
+}
+
 /// The session that is meant; its own folder is its own.
-fn found(word: &str) -> Result<(Paths, Found), Trouble> {
+fn found(word: &str, here: &Here) -> Result<(Paths, Found), Trouble> {
     let paths = paths()?;
     let store = Store::open(paths.clone());
-    let found = address::Book::open(&store)?.find(&store, word)?;
+    let found = address::Book::open(&store)?.seen_by(here.scope(&paths)?).find(&store, word)?;
     view::own_folder(&paths, &found)?;
     Ok((paths, found))
 }
 
 /// What is told of it.
 fn view_of(paths: &Paths, found: &Found, given: &Given) -> Result<view::View, Trouble> {
-    let host = given.host()?;
+    let host = given.here.host()?;
     let look = block_on_any(look::Look::at(std::iter::once(&*found.record)))?;
+    let runs = look.seen(&found.record).status == look::Status::Running;
+    let found = &if runs { known(paths, found)? } else { found.clone() };
     let catalog = settings::catalog()?;
-    let around = view::Around { face: face::Face::ours(), host: host.as_deref(), catalog: &catalog, paths };
+    let around = view::Around { face: Face::ours(), host: host.as_deref(), catalog: &catalog, paths };
     Ok(around.view(found, look.seen(&found.record), true))
+}
+
+/// A running session, its conversation noted where only now its agent tells of it.
+fn known(paths: &Paths, found: &Found) -> Result<Found, Trouble> {
+    if found.archived.is_some() || !found.record.codeagent_session_id.is_empty() {
+        return Ok(found.clone());
+    }
+    let store = Store::open(paths.clone());
+    let noted = identity::note(&store, &System::here(), found.record.id)?;
+    let record = match noted {
+        Noted::Now => store.read()?.records.get(found.record.id).cloned(),
+        Noted::AsItWas | Noted::Refused(_) => None,
+    };
+    Ok(record.map_or_else(|| found.clone(), |record| Found { record, archived: None }))
 }
 
 /// The view of the one session that is meant.
 fn one(word: &str, given: &Given) -> Result<view::View, Trouble> {
-    let (paths, found) = found(word)?;
+    let (paths, found) = found(word, &given.here)?;
     view_of(&paths, &found, given)
 }

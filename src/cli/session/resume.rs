@@ -75,7 +75,7 @@ fn resume(args: &Args) -> Result<Answer, Trouble> {
 /// The session that is meant, by its name or by a task file.
 fn meant(args: &Args) -> Result<(Paths, Found), Trouble> {
     let word = args.session.as_deref();
-    let Some(file) = &args.task else { return found(word.unwrap_or_default()) };
+    let Some(file) = &args.task else { return found(word.unwrap_or_default(), &args.given.here) };
     let paths = super::paths()?;
     let found = task::meant(file, word, &Store::open(paths.clone()), args.given.format)?;
     super::view::own_folder(&paths, &found)?;

@@ -10,7 +10,7 @@ use clap::Args as ClapArgs;
 use super::begin::Begin;
 use super::envelope::{self, Answer, Trouble};
 use super::start::{begin as begin_one, started};
-use super::{Format, Given, found, one, paths};
+use super::{Format, Given, Here, found, one, paths};
 use crate::cli::{Exit, Failure, block_on_any, print};
 use crate::process::{Opened, Watch};
 use crate::record::{Mode, RecordId};
@@ -50,12 +50,18 @@ fn run_one(args: &Args) -> Result<Answer, Trouble> {
         Format::Text => Some(Log { path: turns::folder(&paths()?, id).join("output.log"), open: None }),
         Format::Json => None,
     };
-    let in_time = wait(id, args.timeout.map(Duration::from_secs), log.as_mut())?;
+    let in_time = wait(id, &args.given.here, args.timeout.map(Duration::from_secs), log.as_mut())?;
     if let Some(log) = &mut log {
         log.pass_on()?;
     }
     let view = one(&id.to_string(), &args.given)?;
-    let status = found(&id.to_string())?.1.record.ait.session.as_ref().and_then(|session| session.exit);
+    let status = found(&id.to_string(), &args.given.here)?
+        .1
+        .record
+        .ait
+        .session
+        .as_ref()
+        .and_then(|session| session.exit);
     let mut answer = Answer::new(&view, "")?;
     answer.warnings = warnings;
     answer.exit = match (in_time, status) {
@@ -87,8 +93,8 @@ impl Log {
 }
 
 /// Waits for its process to end, passing its log on meanwhile; whether it ended in time.
-fn wait(id: RecordId, span: Option<Duration>, log: Option<&mut Log>) -> Result<bool, Trouble> {
-    let found = match found(&id.to_string()) {
+fn wait(id: RecordId, here: &Here, span: Option<Duration>, log: Option<&mut Log>) -> Result<bool, Trouble> {
+    let found = match found(&id.to_string(), here) {
         Ok((_, found)) => found,
         // so quick that it is on its way to the archive
         Err(_) => return Ok(true),

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use super::envelope::{self, Answer, Trouble};
 use super::face::Face;
-use super::{Given, begin, found};
+use super::view::id_of;
+use super::{Meant, begin};
 use crate::cli::{Exit, Failure, block_on_any, print};
 use crate::coordinator::sending::{Key, Known, Unsendable};
 use crate::lifecycle::send::{self, NotSent, Order, Receipt};
@@ -30,9 +31,8 @@ const LONGEST: u64 = 8 * 1024 * 1024;
                         refused, nothing was written."
 )]
 pub(crate) struct Args {
-    /// The session: its id, a beginning of it, or its name
-    #[arg(value_name = "ID")]
-    session: String,
+    #[command(flatten)]
+    one: Meant,
     /// The text
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     text: Option<String>,
@@ -54,12 +54,10 @@ pub(crate) struct Args {
     /// Whatever the session is at, and whoever else gets the keys
     #[arg(long)]
     force: bool,
-    #[command(flatten)]
-    given: Given,
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
-    envelope::say("send", &args.given, || sent(&args))
+    envelope::say("send", &args.one.given, || sent(&args))
 }
 
 fn sent(args: &Args) -> Result<Answer, Trouble> {
@@ -71,13 +69,9 @@ fn sent(args: &Args) -> Result<Answer, Trouble> {
     if text.is_empty() && keys.is_empty() {
         return Err(Trouble::new(Exit::USAGE, "empty-send", "there is neither text nor a key to send"));
     }
-    let (paths, found) = found(&args.session)?;
+    let (paths, found) = args.one.found()?;
     let record = &found.record;
-    let name = record.ait.session.as_ref().and_then(|session| session.name.clone());
-    let id = match Face::ours() {
-        Face::AgentSession => name.unwrap_or_else(|| record.id.to_string()),
-        Face::Ait => record.id.to_string(),
-    };
+    let id = id_of(Face::ours(), record);
     if found.archived.is_some() {
         return Err(refused(&id, Unsendable::new("not_running", "it is not running")));
     }

@@ -2,9 +2,9 @@
 
 use clap::Args as ClapArgs;
 
+use super::Meant;
 use super::envelope::{self, Answer};
 use super::view::View;
-use super::{Given, one};
 use crate::cli::{Exit, Failure, print};
 
 /// Show all that is known of one session.
@@ -14,16 +14,13 @@ use crate::cli::{Exit, Failure, print};
                         a beginning of it that no other has, or the name or title it was given."
 )]
 pub(crate) struct Args {
-    /// The session
-    #[arg(value_name = "ID")]
-    session: String,
     #[command(flatten)]
-    given: Given,
+    one: Meant,
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
-    envelope::say("show", &args.given, || {
-        let view = one(&args.session, &args.given)?;
+    envelope::say("show", &args.one.given, || {
+        let view = args.one.view()?;
         Answer::new(&view, text(&view))
     })
 }

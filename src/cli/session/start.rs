@@ -52,7 +52,8 @@ fn start(args: &Args) -> Result<Answer, Trouble> {
 
 /// Begins a session; its record, and what is said besides.
 pub(super) fn begin(begin: &Begin, given: &Given, mode: Mode) -> Result<(RecordId, Vec<String>), Trouble> {
-    given.host()?;
+    given.here.host()?;
+    begin.refuse_agent()?;
     begin.refuse_name()?;
     let cwd = begin.folder()?;
     let prompt = begin.prompt()?;
@@ -60,6 +61,7 @@ pub(super) fn begin(begin: &Begin, given: &Given, mode: Mode) -> Result<(RecordI
         begin.refuse_run(prompt.as_deref())?;
     }
     let world = begin::world(paths()?)?;
+    let state_dir = given.here.begun_in(world.store.paths())?;
     begin.refuse_reserved()?;
     block_on_any(async {
         let mut stops = Stops::new().map_err(Failure::from)?;
@@ -68,6 +70,7 @@ pub(super) fn begin(begin: &Begin, given: &Given, mode: Mode) -> Result<(RecordI
             name: begin.id.clone(),
             title: begin.title.clone().filter(|title| !title.trim().is_empty()),
             prompt: prompt.is_some(),
+            state_dir,
             mode,
             ..Session::default()
         };
@@ -115,8 +118,8 @@ async fn plan(
     let talks = session.mode == Mode::Interactive;
     let chosen = (talks && world.catalog.chooses_id(&kind)).then(|| uuid::Uuid::new_v4().to_string());
     let own = match session.mode {
-        Mode::Interactive => begin.argv(&world.catalog, chosen.as_deref(), session.title.as_deref())?,
-        Mode::Run => begin.argv_of_run(),
+        Mode::Interactive => begin.argv(&world.catalog, chosen.as_deref(), session.title.as_deref(), &cwd)?,
+        Mode::Run => begin.argv_of_run(&cwd),
     };
     let argv = match session.mode {
         Mode::Interactive => own.clone(),

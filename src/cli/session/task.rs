@@ -80,7 +80,7 @@ fn link(args: &LinkArgs) -> Result<Answer, Trouble> {
     let records: Vec<Arc<Record>> = if args.sessions.is_empty() {
         here(&store)?
     } else {
-        let book = Book::open(&store)?;
+        let book = Book::open(&store)?.seen_by(args.given.here.scope(&paths)?);
         let found = args.sessions.iter().map(|word| Ok(book.find(&store, word)?.record));
         found.collect::<Result<_, Trouble>>()?
     };

@@ -1,6 +1,6 @@
 //! What is told of a session.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -12,6 +12,7 @@ use super::face::Face;
 use super::look::{Seen, Status};
 use super::turn_state;
 use crate::cli::Exit;
+use crate::lifecycle::apart;
 use crate::provider::{Catalog, Recorded};
 use crate::record::{Mode, Record};
 use crate::store::{Paths, turns};
@@ -102,10 +103,13 @@ impl Around<'_> {
         let cwd = record.ait.cwd.clone().filter(|cwd| !cwd.is_empty()).unwrap_or_else(|| record.root.clone());
         let created = record.started_at.map(|at| at.to_string()).unwrap_or_default();
         let state_at = record.state_at.or(record.started_at);
-        let updated = found.archived.as_ref().map(|(at, _)| *at).or(state_at);
-        let updated = updated.map(|at| at.to_string()).unwrap_or_default();
         let running = seen.status == Status::Running;
-        let folder = turns::folder(self.paths, record.id);
+        let stopped = found.archived.as_ref().map(|(at, _)| *at);
+        let stopped = stopped.or_else(|| session.stopped_at.filter(|_| !running));
+        let changed = stopped.or(state_at);
+        let updated = changed.max(session.sent_at);
+        let updated = updated.map(|at| at.to_string()).unwrap_or_default();
+        let folder = folder_of(self.paths, record);
         let file = |name: &str| folder.join(name).to_string_lossy().into_owned();
         let attach = self.attach(found, running);
         let turn_state = (turn && running).then(|| {
@@ -113,7 +117,7 @@ impl Around<'_> {
             turn_state::told(&view, &record.agent_kind, &updated)
         });
         View {
-            id: self.id(found),
+            id: id_of(self.face, record),
             agent: record.agent_kind.clone(),
             mode: session.mode,
             title: session.title.clone(),
@@ -133,15 +137,6 @@ impl Around<'_> {
             ours: (self.face == Face::Ait).then(|| self.ours(found, running)),
             created_at: created,
             updated_at: updated,
-        }
-    }
-
-    /// The id by which it is told: the record's, or for the earlier command line its name.
-    pub(super) fn id(&self, found: &Found) -> String {
-        let name = found.record.ait.session.as_ref().and_then(|session| session.name.clone());
-        match self.face {
-            Face::Ait => found.record.id.to_string(),
-            Face::AgentSession => name.unwrap_or_else(|| found.record.id.to_string()),
         }
     }
 
@@ -175,8 +170,9 @@ impl Around<'_> {
         }
     }
 
-    /// The words after the program that bring its conversation back; `None` where it cannot be.
-    pub(super) fn resume_args(&self, record: &Record) -> Option<Vec<String>> {
+    /// The words after the program that bring its conversation back; `None` where it cannot be. The earlier command line tells
+    /// those that choose the conversation, and not the agent's own.
+    fn resume_args(&self, record: &Record) -> Option<Vec<String>> {
         if record.ait.session.as_ref().is_some_and(|session| session.mode == Mode::Run) {
             return None;
         }
@@ -186,13 +182,24 @@ impl Around<'_> {
         };
         let argv =
             self.catalog.resume_argv(&record.agent_kind, &record.codeagent_session_id, recorded).ok()?;
-        Some(argv.into_iter().skip(1).collect())
+        let id = record.codeagent_session_id.as_str();
+        let cwd = record.ait.cwd.as_deref().unwrap_or(&record.root);
+        let words: &[&str] = match (self.face, record.agent_kind.as_str()) {
+            (Face::Ait, _) => return Some(argv.into_iter().skip(1).collect()),
+            (Face::AgentSession, "codex") => &["resume", id, "--cd", cwd, "--no-alt-screen"],
+            (Face::AgentSession, _) => &["--resume", id],
+        };
+        Some(words.iter().map(|word| (*word).to_owned()).collect())
     }
 
     fn resume(&self, record: &Record, captured: &str) -> Option<Resume> {
         let resume_args = self.resume_args(record)?;
         let chosen = record.ait.session.is_some() && self.catalog.chooses_id(&record.agent_kind);
-        let how = if chosen { "explicit-session-id" } else { "reported-session-id" };
+        let how = match (self.face, record.agent_kind.as_str()) {
+            (Face::AgentSession, "codex") => "session-meta",
+            (Face::Ait | Face::AgentSession, _) if chosen => "explicit-session-id",
+            (Face::Ait | Face::AgentSession, _) => "reported-session-id",
+        };
         Some(Resume {
             provider: record.agent_kind.clone(),
             session_id: record.codeagent_session_id.clone(),
@@ -201,6 +208,20 @@ impl Around<'_> {
             resume_args,
         })
     }
+}
+
+/// The id by which a session is told: the record's, or for the earlier command line its name.
+pub(super) fn id_of(face: Face, record: &Record) -> String {
+    let name = record.ait.session.as_ref().and_then(|session| session.name.clone());
+    match face {
+        Face::Ait => record.id.to_string(),
+        Face::AgentSession => name.unwrap_or_else(|| record.id.to_string()),
+    }
+}
+
+/// Its folder, as those find it who keep it apart.
+pub(super) fn folder_of(paths: &Paths, record: &Record) -> PathBuf {
+    apart::link(paths, record).unwrap_or_else(|| turns::folder(paths, record.id))
 }
 
 /// A folder of a session that leads elsewhere is not the session's: nothing in it is read or told.

@@ -5,8 +5,8 @@ use std::time::Duration;
 use clap::{Args as ClapArgs, ValueEnum};
 use serde_json::json;
 
+use super::Meant;
 use super::envelope::{self, Answer, Trouble};
-use super::{Given, found};
 use crate::cli::{Exit, Failure, block_on_any, freeze, print};
 use crate::lifecycle::until::{self, NotWaited, Until, Waited};
 use crate::record::{RecordId, State};
@@ -43,25 +43,22 @@ impl Wanted {
                         Exit codes: 0 it came, 13 not in time, 14 it cannot come: the session is gone."
 )]
 pub(crate) struct Args {
-    /// The session: its id, a beginning of it, or its name
-    #[arg(value_name = "ID")]
-    session: String,
+    #[command(flatten)]
+    one: Meant,
     /// What to wait for
     #[arg(long, value_enum, value_name = "STATE")]
     until: Wanted,
     /// How long at most: 90, 90s, 10m, 2h
     #[arg(long, value_name = "TIME", value_parser = freeze::span)]
     timeout: Option<Duration>,
-    #[command(flatten)]
-    given: Given,
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
-    envelope::say("wait", &args.given, || waited(&args))
+    envelope::say("wait", &args.one.given, || waited(&args))
 }
 
 fn waited(args: &Args) -> Result<Answer, Trouble> {
-    let (paths, found) = found(&args.session)?;
+    let (paths, found) = args.one.found()?;
     let store = Store::open(paths);
     let (until, word) = args.until.until();
     let waited = match (&found.archived, until) {

@@ -28,6 +28,11 @@ fn home(env: &Environment) -> Result<PathBuf, Doubt> {
     env.folder_or("CODEX_HOME", ".codex")
 }
 
+/// Where the rollouts lie.
+pub(super) fn rollouts(env: &Environment) -> Option<PathBuf> {
+    home(env).ok().map(|home| home.join("sessions"))
+}
+
 /// The conversation of an id.
 pub(super) fn locate(disk: &Disk, id: &str, _cwd: &Path, env: &Environment) -> Looked {
     let home = home(env)?;

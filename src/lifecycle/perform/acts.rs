@@ -11,10 +11,12 @@ use crate::lifecycle::adopt::{self, LookError};
 use crate::lifecycle::identity;
 use crate::process::{self, ProcessId, Signal};
 use crate::record::{Liveness, PaneId, ServerEpoch, Verb};
+use crate::store::turns::{self, Whose};
 use crate::store::{PATIENCE, Seen, SupervisorLock};
 use crate::tmux::guarded::{self, BadValue, Dispatch, Epoch, Guard, Outcome, Token};
 use crate::tmux::listing::{self, ListError};
 use crate::tmux::{OneShot, Unanswered};
+use crate::turn::Moment;
 
 impl Performer<'_> {
     /// Performs one act and says what came of it.
@@ -53,14 +55,30 @@ impl Performer<'_> {
     }
 
     fn apply(&mut self, verb: Verb) -> Applied {
+        let launched = matches!(verb, Verb::RestoreLaunched { .. });
         let steps = [(Some(self.id), verb)];
         match self.world.store.apply(&steps, &self.world.system.facts(), PATIENCE) {
             Ok(mut answers) => match answers.pop() {
-                Some(Ok(done)) => Applied::Done(done.outcome),
+                Some(Ok(done)) => {
+                    if launched {
+                        self.begins();
+                    }
+                    Applied::Done(done.outcome)
+                }
                 Some(Err(refused)) => Applied::Refused(refused),
                 None => Applied::Failed("the store gave no answer".to_owned()),
             },
             Err(error) => Applied::Failed(error.to_string()),
+        }
+    }
+
+    /// A launch begins: what was told of the one before is not told of it.
+    fn begins(&self) {
+        let Ok(snapshot) = self.world.store.read() else { return };
+        let Some(record) = snapshot.records.get(self.id) else { return };
+        let now = Moment::from(jiff::Timestamp::now());
+        if let Err(error) = turns::begin(self.world.store.paths(), &Whose::of(record), now) {
+            tracing::info!(record = %self.id, %error, "the beginning of its launch is not noted");
         }
     }
 

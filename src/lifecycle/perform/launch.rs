@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use bstr::ByteSlice;
 
@@ -13,7 +13,8 @@ use crate::lifecycle::root::marked_root;
 use crate::lifecycle::server::{NotStarted, new_session};
 use crate::lifecycle::{adopt, exec, tap};
 use crate::process::{self, ProcessId};
-use crate::record::{Liveness, PaneId, Record, Records, ServerEpoch, WindowId};
+use crate::record::{Liveness, PaneId, Record, Records, ServerEpoch, WindowId, launch_id};
+use crate::tmux;
 use crate::tmux::guarded::{self, Epoch, Guard, Outcome, Token};
 use crate::tmux::listing::{self, ListError};
 use crate::tmux::places::{self, Made, NotMade, Tenant, Where};
@@ -185,11 +186,11 @@ impl Performer<'_> {
         };
         let words = self.words(record, launch, true);
         let words: Vec<&OsStr> = words.iter().map(OsString::as_os_str).collect();
-        let (mark, folder) = (mark(record, launch), exec::folder_of(record));
-        let tenant =
-            Tenant { record: record.id, mark: &mark, program: &words, folder: &folder, name: &record.window };
+        let (mark, folder, variables) = surroundings(record, launch);
+        let tenant = tenant(record, &mark, &words, &folder, &variables);
         let made = places::make(server, Epoch { pid: epoch.pid, started_at }, at, &tenant).await;
-        self.started(server, made, Some(epoch), record).await
+        let plain = tenant.is_plain(at);
+        self.started(server, made, Some(epoch).filter(|_| !plain), record).await
     }
 
     /// Nobody serves the socket: a server is started, unless the record's own still lives without its socket.
@@ -201,9 +202,8 @@ impl Performer<'_> {
         }
         let words = self.words(record, launch, true);
         let words: Vec<&OsStr> = words.iter().map(OsString::as_os_str).collect();
-        let (mark, folder) = (mark(record, launch), exec::folder_of(record));
-        let tenant =
-            Tenant { record: record.id, mark: &mark, program: &words, folder: &folder, name: &record.window };
+        let (mark, folder, variables) = surroundings(record, launch);
+        let tenant = tenant(record, &mark, &words, &folder, &variables);
         let name = launch.session.as_deref().unwrap_or(&record.session);
         let name = if name.is_empty() { "agents" } else { name };
         let at = Where::Session { name, index: record.ait.window_index, size: size(record) };
@@ -246,6 +246,10 @@ impl Performer<'_> {
                 Err(error) => return Launched::Unknown(error.to_string()),
             },
         };
+        if !record.session_variables("").is_empty() {
+            // a session that was made by one plain command has its window's name from tmux
+            also(server, &places::rename(&made.window.to_string(), &record.window)).await;
+        }
         let target = made.session.to_string();
         let session = server.run(["display-message", "-p", "-t", target.as_str(), "#{session_name}"]).await;
         let session = session.map(|name| name.trim_end().to_str_lossy().into_owned()).unwrap_or_default();
@@ -269,6 +273,9 @@ impl Performer<'_> {
         words.extend(["--nonce".into(), launch.nonce.to_string().into()]);
         if new {
             words.push("--mark".into());
+        }
+        if let Some(program) = tmux::chosen() {
+            words.extend(["--tmux-bin".into(), program]);
         }
         if launch.below_shell {
             words.push("--below-shell".into());
@@ -319,15 +326,38 @@ fn stamped(
 /// Puts the window into the layout it had with the agent, where as many panes are there again.
 async fn lay_out(server: &OneShot, window: tmux_control::WindowId, record: &Record) {
     let layout = record.ait.window_layout.as_deref().unwrap_or_default();
-    let Some(Ok(line)) = places::lay_out(window, layout).map(|command| command.to_line()) else { return };
+    if let Some(command) = places::lay_out(window, layout) {
+        also(server, &command).await;
+    }
+}
+
+/// A command without which the agent runs as well.
+async fn also(server: &OneShot, command: &tmux_control::Command) {
+    let Ok(line) = command.to_line() else { return };
     let words = ["if-shell".into(), "-F".into(), "1".into(), OsString::from_vec(line.trim().to_vec())];
     if let Err(error) = server.run(words).await {
-        tracing::info!(%error, "a window's layout is not applied");
+        tracing::info!(%error, "a window's name or layout is not set");
     }
 }
 
 fn mark(record: &Record, launch: &Launch) -> String {
     format!("{}:{}", record.id, launch.nonce)
+}
+
+/// The mark, the folder and the variables of a launch.
+fn surroundings(record: &Record, launch: &Launch) -> (String, PathBuf, Vec<(&'static str, String)>) {
+    let variables = record.session_variables(&launch_id(record.id, launch.nonce));
+    (mark(record, launch), exec::folder_of(record), variables)
+}
+
+fn tenant<'a>(
+    record: &'a Record,
+    mark: &'a str,
+    program: &'a [&'a OsStr],
+    folder: &'a Path,
+    variables: &'a [(&'static str, String)],
+) -> Tenant<'a> {
+    Tenant { record: record.id, mark, program, folder, name: &record.window, variables }
 }
 
 fn size(record: &Record) -> Option<(u32, u32)> {

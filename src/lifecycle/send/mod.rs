@@ -12,13 +12,14 @@ mod witness;
 
 use serde::{Deserialize, Serialize};
 
+use super::identity;
 use super::paste::{self, Hand, NotPasted};
 use super::perform::{self, World};
 use crate::coordinator::Sight;
 use crate::coordinator::sending::{self, Key, Known, Taken, Unsendable};
-use crate::record::{Record, RecordId};
-use crate::store::StoreError;
+use crate::record::{Ours, Record, RecordId, Session, Verb};
 use crate::store::sends::{Earlier, Sends};
+use crate::store::{PATIENCE, StoreError};
 use probe::Pane;
 use witness::Witness;
 
@@ -145,6 +146,31 @@ impl Receipt {
 }
 
 async fn write(world: &World, id: RecordId, order: &Order<'_>) -> Result<Receipt, NotSent> {
+    let receipt = put(world, id, order).await?;
+    // it was sent, whatever becomes of this
+    if let Err(error) = noted(world, id) {
+        tracing::warn!(%error, "when it was sent to is not noted");
+    }
+    Ok(receipt)
+}
+
+/// Notes that a session was sent to, and the conversation that its first prompt may have begun.
+fn noted(world: &World, id: RecordId) -> Result<(), StoreError> {
+    let facts = world.system.facts();
+    let snapshot = world.store.read()?;
+    let Some(record) = snapshot.records.get(id) else { return Ok(()) };
+    let begun = record.codeagent_session_id.is_empty().then(|| identity::correction(record)).flatten();
+    let sent = record.ait.session.clone().map(|session| {
+        let session = Some(Session { sent_at: Some(facts.now), ..session });
+        let ours = Box::new(Ours { session, ..Ours::default() });
+        Verb::Enrich { at: record.location.clone(), ours, lost: None, replace: true }
+    });
+    let steps: Vec<_> = begun.into_iter().chain(sent).map(|verb| (Some(id), verb)).collect();
+    // refused: it is another launch by now
+    if steps.is_empty() { Ok(()) } else { world.store.apply(&steps, &facts, PATIENCE).map(drop) }
+}
+
+async fn put(world: &World, id: RecordId, order: &Order<'_>) -> Result<Receipt, NotSent> {
     // as it is now, not as it was before the sends ahead of this one
     let snapshot = world.store.read()?;
     let Some(record) = snapshot.records.get(id) else {

@@ -1,5 +1,6 @@
 //! Who saw that a prompt was taken: the agent's hook, or its conversation's file.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::PathBuf;
@@ -42,9 +43,13 @@ impl<'a> Witness<'a> {
         let paths = world.store.paths();
         let file = identity::transcript(&world.catalog, record);
         let folder = |file: &PathBuf| file.parent().map(PathBuf::from);
-        let folders = [Some(turns::folder(paths, record.id)), file.as_ref().and_then(folder)];
+        let own = [Some(turns::folder(paths, record.id)), file.as_ref().and_then(folder)];
+        // its first prompt begins its conversation
+        let begun =
+            if record.codeagent_session_id.is_empty() { identity::openings(record) } else { Vec::new() };
+        let folders = own.into_iter().flatten().chain(begun);
         let watcher = Watcher::new().and_then(|mut watcher| {
-            for folder in folders.into_iter().flatten() {
+            for folder in folders {
                 watcher.add(&folder)?;
             }
             Ok(watcher)
@@ -101,12 +106,26 @@ impl<'a> Witness<'a> {
         })
     }
 
+    /// The conversation's file, of one that began only now too.
+    fn file(&self) -> Option<PathBuf> {
+        if !self.record.codeagent_session_id.is_empty() {
+            return identity::transcript(&self.world.catalog, self.record);
+        }
+        let (agent, nothing) = (self.record.agent_process()?, BTreeMap::new());
+        let environment = self.record.ait.env.as_ref().unwrap_or(&nothing);
+        let begun = identity::conversation(&self.record.agent_kind, &agent, environment)?;
+        identity::transcript(
+            &self.world.catalog,
+            &Record { codeagent_session_id: begun, ..self.record.clone() },
+        )
+    }
+
     /// What was added to the conversation's file since holds the text.
     fn is_written(&self) -> bool {
         if self.needle.is_empty() {
             return false;
         }
-        let Some(path) = identity::transcript(&self.world.catalog, self.record) else { return false };
+        let Some(path) = self.file() else { return false };
         let added = || {
             let mut file = File::open(path)?;
             file.seek(SeekFrom::Start(self.length))?;

@@ -30,7 +30,7 @@ use rustix::io::Errno;
 use super::paths::{Paths, make_private};
 use super::{StoreError, file};
 use crate::record::{Record, RecordId};
-use crate::turn::{Event, Moment, Observation, Turns, View};
+use crate::turn::{Event, Moment, Observation, Source, Turns, View};
 pub use diagnostic::Diagnostic;
 use replay::{Fault, Replay};
 
@@ -178,15 +178,17 @@ pub fn observe(paths: &Paths, whose: &Whose, seen: &Observation) -> Result<Optio
     Ok(Some(turns))
 }
 
-/// The agent is about to be launched anew.
+/// The agent was launched anew; where it was heard of already, nothing is to be said.
 ///
 /// # Errors
 /// [`TurnError`].
 pub fn begin(paths: &Paths, whose: &Whose, at: Moment) -> Result<Turns, TurnError> {
     let book = Book::open(paths, whose.record)?;
     let mut turns = book.current(whose, at)?;
-    turns.begin(&whose.runtime, at);
-    book.write(&turns)?;
+    if turns.accepted == 0 && turns.claims.keys().all(|source| *source == Source::Runtime) {
+        turns.begin(&whose.runtime, at);
+        book.write(&turns)?;
+    }
     Ok(turns)
 }
 

@@ -7,9 +7,15 @@ use crate::support::{AIT, Home, Ran};
 
 #[track_caller]
 fn called(home: &Home, words: &[&str]) -> Ran {
+    home.agent_program("claude");
+    called_as_it_is(home, words)
+}
+
+/// The same with the agents that the story has put there.
+#[track_caller]
+fn called_as_it_is(home: &Home, words: &[&str]) -> Ran {
     let link = home.bin().join("agent-session");
     let _ = std::os::unix::fs::symlink(AIT, &link);
-    home.agent_program("claude");
     let mut command = home.command(link);
     command.args(words).current_dir(home.project("alpha"));
     Ran::run(&mut command)
@@ -67,4 +73,270 @@ fn a_session_is_told_and_meant_by_its_name() {
     let left = told(&called(&home, &["list", "--format", "json"]).ok(), "list");
     assert_eq!(left.as_array().unwrap().len(), 1, "{left:#}");
     assert_eq!((&left[0]["id"], &left[0]["status"]), (&other["id"], &"running".into()));
+}
+
+/// The words of each call of tmux that makes a session, as they were given.
+fn launches(home: &Home) -> Vec<Vec<String>> {
+    let text = std::fs::read_to_string(home.root().join("launches")).unwrap_or_default();
+    let calls = text.split("\0\n").filter(|call| !call.is_empty());
+    calls.map(|call| call.split('\0').map(str::to_owned).collect()).collect()
+}
+
+/// From here on [`launches`] are written down.
+fn watched(home: &Home) {
+    let file = home.root().join("launches");
+    home.wrap_tmux(&format!(
+        "case \" $* \" in *' new-session '*) {{ printf '%s\\0' \"$@\"; echo; }} >> '{}';; esac\nexec \"$TMUX_REAL\" \"$@\"",
+        file.display()
+    ));
+}
+
+/// An agent that writes down its words and its variables, and waits.
+fn told_agent(home: &Home, name: &str) {
+    home.script(
+        name,
+        &format!(
+            "#!/bin/sh\n[ \"$1\" = --version ] && exit\nprintf '%s\\n' \"$@\" > '{0}/{name}.words'\nenv > '{0}/{name}.env'\n\
+             printf '\\033]0;✓ x\\007  >_ OpenAI Codex\\n❯ \\n› \\n? for shortcuts\\n'\ncat\n",
+            home.root().display()
+        ),
+    );
+}
+
+#[test]
+fn its_three_agents_start_with_its_words() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    watched(&home);
+    let cwd = home.project("alpha").display().to_string();
+    let state = home.home().join(".local/state/ait").display().to_string();
+    for (agent, own) in [
+        ("codex", vec!["--no-daemon", "--cd", &cwd, "--no-alt-screen"]),
+        ("claude", vec!["--session-id", "ID", "--name", "Fix API"]),
+        ("hermes", vec!["chat"]),
+    ] {
+        told_agent(&home, agent);
+        let _ = std::fs::remove_file(home.root().join("launches"));
+        let words = [
+            "start",
+            "--agent",
+            agent,
+            "--title",
+            "Fix API",
+            "--agent-arg",
+            "a; $(x)",
+            "--agent-arg=b;",
+            "--format",
+            "json",
+        ];
+        let seen = told(&called_as_it_is(&home, &words).ok(), "start");
+        let id = seen["id"].as_str().unwrap();
+        let record =
+            home.records().into_iter().find(|record| record["ait"]["session"]["name"] == id).unwrap();
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let conversation = text(&record["codeagent_session_id"]);
+        let own: Vec<String> = own
+            .iter()
+            .map(|word| if *word == "ID" { conversation.clone() } else { (*word).to_owned() })
+            .collect();
+        let own: Vec<String> = own.into_iter().chain(["a; $(x)".to_owned(), "b;".to_owned()]).collect();
+        let heard = std::fs::read_to_string(home.root().join(format!("{agent}.words"))).unwrap();
+        assert_eq!(heard.lines().collect::<Vec<_>>(), own, "{agent}");
+        // one command of tmux, word by word, behind the socket
+        let [call] = &launches(&home)[..] else { panic!("{agent}: {:#?}", launches(&home)) };
+        let begin = call.iter().position(|word| word == "new-session").unwrap();
+        let session = format!("hs-{agent}-{id}");
+        let launch = text(&record["ait"]["runtime_id"]);
+        let variables = [
+            format!("AGENT_SESSION_ID={id}"),
+            format!("AGENT_SESSION_STATE_DIR={state}"),
+            format!("AGENT_SESSION_RUNTIME_ID={launch}"),
+        ];
+        let mut wanted = vec!["new-session", "-d", "-s", &session, "-c", &cwd];
+        wanted.extend(variables.iter().flat_map(|variable| ["-e", variable]));
+        wanted.extend(["-P", "-F"]);
+        assert_eq!(call[begin..begin + wanted.len()], wanted, "{agent}");
+        let rest = &call[begin + wanted.len() + 1..];
+        assert_eq!((&*rest[0], &*rest[2]), ("--", "exec"), "{agent}: {rest:?}");
+        let program = rest.iter().rposition(|word| word == "--").unwrap() + 1;
+        let given: Vec<String> = own
+            .iter()
+            .map(|word| word.strip_suffix(';').map_or(word.clone(), |word| format!("{word}\\;")))
+            .collect();
+        assert_eq!((&*rest[program], &rest[program + 1..]), (agent, &given[..]));
+        // the agent is told of itself, and so is whoever opens a window beside it
+        let environment = std::fs::read_to_string(home.root().join(format!("{agent}.env"))).unwrap();
+        for variable in &variables {
+            assert!(environment.lines().any(|line| line == variable), "{agent}: {environment}");
+            let name = variable.split('=').next().unwrap();
+            assert_eq!(&tmux.ok(["show-environment", "-t", &format!("={session}"), name]), variable);
+        }
+        assert_eq!(
+            tmux.ok(["list-windows", "-t", &format!("={session}"), "-F", "#{window_name}"]),
+            "Fix API"
+        );
+    }
+    home.unwrap_tmux();
+    let listed = told(&called(&home, &["list", "--format", "json"]).ok(), "list");
+    let agents: Vec<&str> =
+        listed.as_array().unwrap().iter().map(|one| one["agent"].as_str().unwrap()).collect();
+    assert_eq!(agents.len(), 3, "{listed:#}");
+    for word in ["gemini", "nobody", "Claude"] {
+        let ran = called(&home, &["start", "--agent", word, "--format", "json"]).code(64);
+        told(&ran, "error");
+        assert_eq!(envelope(&ran)["error"]["code"], "parse-error", "{ran}");
+    }
+}
+
+#[test]
+fn a_conversation_comes_back_with_its_words() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    home.agent_program("codex");
+    for (agent, method) in [("claude", "claude-explicit-session-id"), ("codex", "codex-session-meta")] {
+        let words = ["start", "--agent", agent, "--id", agent, "--prompt", "one", "--format", "json"];
+        let seen = told(&called(&home, &words).ok(), "start");
+        let resume = &seen["provider_resume"];
+        let conversation = resume["session_id"].as_str().unwrap_or_else(|| panic!("{seen:#}")).to_owned();
+        let cwd = home.project("alpha").display().to_string();
+        let wanted = match agent {
+            "claude" => vec!["--resume", &conversation],
+            _ => vec!["resume", &conversation, "--cd", &cwd, "--no-alt-screen"],
+        };
+        assert_eq!((&resume["resume_args"], &resume["capture_method"]), (&wanted.into(), &method.into()));
+        crate::support::wait_until("its turn", crate::support::DEADLINE, || {
+            (home.turns(agent, &conversation) == 1).then_some(())
+        });
+        let launch = |home: &Home| {
+            home.records().iter().find(|record| record["agent_kind"] == agent).unwrap()["ait"]["runtime_id"]
+                .clone()
+        };
+        let before = launch(&home);
+        let session = format!("hs-{agent}-{agent}");
+        tmux.ok(["kill-session", "-t", &format!("={session}")]);
+        crate::support::wait_until("it to be stopped", crate::support::DEADLINE, || {
+            let seen = told(&called(&home, &["command", agent, "--format", "json"]).ok(), "command");
+            (seen["status"] == "stopped").then_some(())
+        });
+        watched(&home);
+        let _ = std::fs::remove_file(home.root().join("launches"));
+        let back = told(&called(&home, &["resume", agent, "--format", "json"]).ok(), "resume");
+        home.unwrap_tmux();
+        assert_eq!(
+            (&back["id"], &back["tmux_session"]),
+            (&agent.into(), &session.as_str().into()),
+            "{back:#}"
+        );
+        assert_eq!(back["provider_resume"]["session_id"], conversation.as_str());
+        assert_ne!(launch(&home), before);
+        let [call] = &launches(&home)[..] else { panic!("{agent}: {:#?}", launches(&home)) };
+        let told_of = format!("AGENT_SESSION_RUNTIME_ID={}", launch(&home).as_str().unwrap());
+        assert!(call.contains(&told_of) && call.contains(&conversation), "{call:?}");
+    }
+}
+
+#[test]
+fn sessions_are_kept_apart_by_their_state_dir() {
+    let home = Home::new();
+    let _tmux = habits(&home);
+    told_agent(&home, "hermes");
+    let at = |dir: &str, words: &[&str]| {
+        called(&home, &[&["--state-dir", dir], words, &["--format", "json"]].concat())
+    };
+    let start = ["start", "--agent", "claude", "--prompt", "P", "--id"];
+    let one = told(&at("~/one", &[&start[..], &["a"]].concat()).ok(), "start");
+    let two = told(
+        &at(&home.root().join("x/../two/.").display().to_string(), &[&start[..], &["b"]].concat()).ok(),
+        "start",
+    );
+    let folders = [home.home().join("one"), home.root().join("two")];
+    for ((seen, id), folder) in [(&one, "a"), (&two, "b")].into_iter().zip(&folders) {
+        let prompt = folder.join("sessions").join(id).join("prompt.md");
+        assert_eq!(seen["prompt_file"], prompt.to_str().unwrap(), "{seen:#}");
+        assert_eq!(std::fs::read_to_string(prompt).unwrap(), "P");
+        let listed = told(&at(folder.to_str().unwrap(), &["list"]).ok(), "list");
+        assert_eq!((listed.as_array().unwrap().len(), &listed[0]["id"]), (1, &id.into()), "{listed:#}");
+    }
+    // by its variable, which gives way to the option, and is none where it is blank
+    let mut by_variable = home.command(home.bin().join("agent-session"));
+    by_variable.args(["list", "--format", "json"]).env("AGENT_SESSION_STATE_DIR", &folders[0]);
+    assert_eq!(told(&Ran::run(&mut by_variable).ok(), "list")[0]["id"], "a");
+    by_variable.args(["--state-dir", folders[1].to_str().unwrap()]);
+    assert_eq!(told(&Ran::run(&mut by_variable).ok(), "list")[0]["id"], "b");
+    let mut blank = home.command(home.bin().join("agent-session"));
+    blank.args(["list", "--format", "json"]).env("AGENT_SESSION_STATE_DIR", " ");
+    assert_eq!(
+        told(&Ran::run(&mut blank).ok(), "list").as_array().unwrap().len(),
+        2,
+        "all that the one store has"
+    );
+    // the other one's sessions are none of its business
+    for words in [&["command", "b"][..], &["delete", "b"], &["send", "b", "--text", "x"], &["resume", "b"]] {
+        let ran = at("~/one", words).code(1);
+        assert_eq!(envelope(&ran)["error"]["code"], "session-not-found", "{words:?}: {ran}");
+    }
+    assert_eq!(called(&home, &["--state-dir", "/nowhere/at/all", "list"]).ok().text(), "no agent sessions");
+    assert!(!std::path::Path::new("/nowhere").exists());
+    // what belongs to it is told where it is looked for, and goes with it
+    let deleted = told(&at("~/one", &["delete", "a"]).ok(), "delete");
+    assert_eq!(deleted["session_dir"], folders[0].join("sessions/a").to_str().unwrap());
+    assert_eq!(std::fs::read_dir(folders[0].join("sessions")).unwrap().count(), 0);
+    assert!(folders[1].join("sessions/b/prompt.md").exists());
+}
+
+#[test]
+fn an_agent_tells_of_itself_by_what_it_was_told() {
+    let home = Home::new();
+    let _tmux = habits(&home);
+    told_agent(&home, "hermes");
+    let folder = home.root().join("state");
+    let words = ["start", "--agent", "hermes", "--state-dir", folder.to_str().unwrap(), "--format", "json"];
+    let seen = told(&called_as_it_is(&home, &words).ok(), "start");
+    assert_eq!(seen["turn_state"]["phase"], "starting", "{seen:#}");
+    let environment = std::fs::read_to_string(home.root().join("hermes.env")).unwrap();
+    let variable = |name: &str| {
+        let line = environment.lines().find_map(|line| line.strip_prefix(&format!("{name}=")));
+        line.unwrap_or_else(|| panic!("{name}: {environment}")).to_owned()
+    };
+    let event = serde_json::json!({
+        "schema_version": "agent-session.turn-event.v1", "event_id": "e1", "provider": "hermes", "kind": "turn_started",
+        "confidence": "observed", "runtime_id": variable("AGENT_SESSION_RUNTIME_ID"),
+    });
+    let mut tell = home.command(home.bin().join("agent-session"));
+    tell.args(["activity", "event", &variable("AGENT_SESSION_ID"), "--stdin", "--format", "json"]);
+    tell.env("AGENT_SESSION_STATE_DIR", variable("AGENT_SESSION_STATE_DIR"));
+    let said = told(&Ran::feed(&mut tell, Some(event.to_string().as_bytes())).ok(), "activity-event");
+    assert_eq!((&said["id"], &said["turn_state"]["phase"]), (&seen["id"], &"working".into()), "{said:#}");
+}
+
+#[test]
+fn the_tmux_that_was_named_is_run() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    home.wrap_tmux("echo 'the wrong one' >&2; exit 1");
+    let real = crate::support::tmux::real_binary();
+    let mine = home.script("mine", &format!("#!/bin/sh\nexec '{}' \"$@\"\n", real.display()));
+    let words = ["start", "--agent", "claude", "--id", "s", "--prompt", "one", "--format", "json"];
+    called(&home, &words).code(69);
+    assert!(home.records().is_empty());
+    let mine = ["--tmux-bin", mine.to_str().unwrap()];
+    let seen = told(&called(&home, &[&words[..], &mine].concat()).ok(), "start");
+    crate::support::wait_until("its turn", crate::support::DEADLINE, || {
+        (home.turns("claude", seen["provider_resume"]["session_id"].as_str().unwrap()) == 1).then_some(())
+    });
+    for words in [&["glance", "s"][..], &["logs", "s"], &["send", "s", "--key", "escape"]] {
+        told(&called(&home, &[words, &mine, &["--format", "json"]].concat()).ok(), words[0]);
+    }
+    tmux.ok(["kill-session", "-t", "=hs-claude-s"]);
+    crate::support::wait_until("it to be stopped", crate::support::DEADLINE, || {
+        let mut command = home.command(home.bin().join("agent-session"));
+        // by its variable, and by a name on PATH
+        command.args(["command", "s", "--format", "json"]).env("AGENT_SESSION_TMUX_BIN", "mine");
+        (told(&Ran::run(&mut command).ok(), "command")["status"] == "stopped").then_some(())
+    });
+    told(&called(&home, &[&["resume", "s", "--format", "json"][..], &mine].concat()).ok(), "resume");
+    told(&called(&home, &[&["delete", "s", "--format", "json"][..], &mine].concat()).ok(), "delete");
+    assert!(home.records().is_empty());
+    let none = called(&home, &["start", "--agent", "claude", "--tmux-bin", "/no/such/tmux"]).code(69);
+    assert!(none.errors().starts_with("error: "), "{none}");
 }

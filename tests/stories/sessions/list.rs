@@ -116,10 +116,13 @@ fn a_session_is_meant_by_its_id_a_beginning_or_a_name() {
 fn no_word_becomes_a_path() {
     let home = Home::new();
     for word in ["../x", "a/b", ".", "", "a b", "$(x)"] {
-        for command in ["show", "command"] {
+        for command in ["show", "command", "glance", "logs", "resume", "delete", "explain"] {
             let ran = home.ait([command, word, "--format", "json"]).code(64);
             assert_eq!(refusal(&ran), "invalid-session-id", "{command} {word:?}");
         }
+        let ran = home.ait(["send", word, "--text", "x", "--format", "json"]).code(64);
+        assert_eq!(refusal(&ran), "invalid-session-id", "send {word:?}");
+        assert!(home.ait(["attach", word]).code(64).errors().contains("no session id"), "attach {word:?}");
     }
 }
 
@@ -175,6 +178,23 @@ fn a_server_that_does_not_answer_is_unknown() {
     assert_eq!(listed[0]["status"], "unknown", "{listed:#}");
     assert!(listed[0].get("last_terminal_activity_at").is_none(), "{listed:#}");
     home.unwrap_tmux();
+}
+
+#[test]
+fn a_session_is_told_without_its_windows_own_word() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    let agent = Agent::start(&tmux, "main", "work");
+    name(&home, &agent.id, "work");
+    home.wrap_tmux("case \"$*\" in *display-message*) exit 1;; esac\nexec \"$TMUX_REAL\" \"$@\"");
+    let seen = data(&home.ait(["command", "work", "--format", "json"]).ok(), "command");
+    assert_eq!(seen["status"], "running", "{seen:#}");
+    // a server that lists its windows without the time of their last output
+    home.wrap_tmux("out=$(\"$TMUX_REAL\" \"$@\") || exit\necho \"$out\" | sed 's/ [0-9]* \\$/ x $/'");
+    let seen = data(&home.ait(["command", "work", "--format", "json"]).ok(), "command");
+    home.unwrap_tmux();
+    assert_eq!(seen["status"], "running", "{seen:#}");
+    assert!(seen.get("last_terminal_activity_at").is_none(), "{seen:#}");
 }
 
 /// How often tmux is asked, whatever the number of sessions.

@@ -2,6 +2,7 @@
 
 mod activity;
 mod called;
+mod identity;
 mod list;
 mod providers;
 mod resume;

@@ -33,6 +33,11 @@ fn kill(tmux: &Tmux, seen: &Value) {
 #[track_caller]
 fn is_back(home: &Home, before: &Value) {
     let id = before["id"].as_str().unwrap();
+    let of =
+        |record: Option<Value>| record.map(|record| record["ait"]["runtime_id"].as_str().unwrap().to_owned());
+    let runtime = of(home.record(id))
+        .or_else(|| of(home.archived_record(id).map(|line| line["record"].clone())))
+        .unwrap();
     let text = ait(home, &["resume", "s"]).ok().text();
     assert!(text.starts_with(&format!("resumed claude session {id}\ntmux: ")), "{text}");
     let seen = data(&ait(home, &["show", "s", "--format", "json"]).ok(), "show");
@@ -40,6 +45,13 @@ fn is_back(home: &Home, before: &Value) {
     assert_eq!(seen["provider_resume"]["session_id"], before["provider_resume"]["session_id"]);
     let record = home.record(id).unwrap();
     assert_eq!((&record["state"], &record["ait"]["generation"]), (&"live".into(), &2.into()), "{record:#}");
+    assert!(
+        seen["turn_state"].get("current_turn").is_none(),
+        "what was said of the launch before is over: {seen:#}"
+    );
+    let launch = record["ait"]["runtime_id"].as_str().unwrap();
+    assert_eq!(uuid::Uuid::parse_str(launch).unwrap().get_version_num(), 4, "{record:#}");
+    assert_ne!(launch, runtime, "a launch of its own");
     answers(home, "one");
 }
 
@@ -51,6 +63,7 @@ fn a_session_that_nobody_saw_end_comes_back() {
     kill(&tmux, &seen);
     is_back(&home, &seen);
     let again = data(&ait(&home, &["resume", "s", "--format", "json"]).ok(), "resume");
+    assert_eq!(again["turn_state"]["phase"], "starting", "nobody else says anything of it: {again:#}");
     assert_eq!(again["status"], "running", "a running one stays as it is: {again:#}");
     assert_eq!(home.record(seen["id"].as_str().unwrap()).unwrap()["ait"]["generation"], 2);
 }
@@ -93,6 +106,66 @@ fn what_has_no_exact_conversation_is_not_resumed() {
     home.unwrap_tmux();
     assert_eq!(tmux.panes(), panes, "nothing was started");
     assert_eq!(home.record(&id).unwrap()["ait"]["generation"], 1);
+}
+
+#[test]
+fn a_resume_that_cannot_be_launched_leaves_all_as_it_was() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    let _supervisor = Supervisor::start(&home, &[&tmux]);
+    let seen = talked(&home);
+    let id = seen["id"].as_str().unwrap().to_owned();
+    kill(&tmux, &seen);
+    home.until_ended(&id);
+    let show = || data(&ait(&home, &["show", "s", "--format", "json"]).ok(), "show");
+    let folder = home.home().join(".local/state/ait/sessions").join(&id);
+    let activity = || {
+        let entries = std::fs::read_dir(&folder).unwrap().flatten();
+        let mut files: Vec<_> =
+            entries.map(|entry| (entry.path(), std::fs::read(entry.path()).unwrap())).collect();
+        files.sort();
+        files
+    };
+    let (before, files, panes) = (show(), activity(), tmux.panes().len());
+    let runtime = home.archived_record(&id).unwrap()["record"]["ait"]["runtime_id"].clone();
+    home.wrap_tmux("case \"$*\" in *exec*--record*) echo 'create window failed' >&2; exit 1;; esac\nexec \"$TMUX_REAL\" \"$@\"");
+    let ran = ait(&home, &["resume", "s", "--format", "json"]).code(1);
+    home.unwrap_tmux();
+    assert_eq!(refusal(&ran), "command-failed", "{ran}");
+    let after = show();
+    for field in ["id", "status", "resumable", "updated_at", "created_at", "provider_resume", "title", "cwd"]
+    {
+        assert_eq!(after[field], before[field], "{field}: {after:#}");
+    }
+    let record = home.record(&id).unwrap();
+    assert_eq!(
+        (&record["ait"]["generation"], &record["ait"]["runtime_id"]),
+        (&1.into(), &runtime),
+        "{record:#}"
+    );
+    assert_eq!(activity(), files);
+    assert_eq!(tmux.panes().len(), panes, "nothing was started");
+    is_back(&home, &seen);
+}
+
+#[test]
+fn files_of_another_version_in_its_folder_stay_until_it_is_deleted() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    let seen = talked(&home);
+    let folder = home.home().join(".local/state/ait/sessions").join(seen["id"].as_str().unwrap());
+    let (mark, text) =
+        (folder.join("resume.json"), "{\"schema_version\":\"agent-session.resume.v2\",\"x\":1}");
+    std::fs::write(&mark, text).unwrap();
+    edit(&home, |records| records[0]["ait"]["session"]["format"] = "agent-session.session.v2".into());
+    ait(&home, &["send", "s", "--key", "escape"]).ok();
+    ait(&home, &["list"]).ok();
+    kill(&tmux, &seen);
+    is_back(&home, &seen);
+    assert_eq!(std::fs::read_to_string(&mark).unwrap(), text);
+    assert_eq!(home.records()[0]["ait"]["session"]["format"], "agent-session.session.v2");
+    ait(&home, &["delete", "s"]).ok();
+    assert!(!folder.exists());
 }
 
 #[test]

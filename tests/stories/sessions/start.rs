@@ -84,6 +84,29 @@ fn a_session_starts_with_its_prompt() {
 }
 
 #[test]
+fn a_hermes_starts_with_its_word_for_a_talk() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    let words = home.root().join("words");
+    home.script(
+        "hermes",
+        &format!(
+            "#!/bin/sh\nprintf '%s\\n' \"$@\" > '{}'\nprintf '\\033]0;✓ x\\007❯ '\ncat\n",
+            words.display()
+        ),
+    );
+    let seen = data(
+        &ait(&home, &["start", "--agent", "hermes", "--agent-arg=--yolo", "--format", "json"]).ok(),
+        "start",
+    );
+    assert_eq!((&seen["agent"], &seen["status"]), (&"hermes".into(), &"running".into()), "{seen:#}");
+    assert_eq!(std::fs::read_to_string(words).unwrap(), "chat\n--yolo\n");
+    ait(&home, &["delete", seen["id"].as_str().unwrap()]).ok();
+    nothing_is_left(&home);
+    assert!(!tmux.ok(["list-windows", "-a", "-F", "#{window_name}"]).lines().any(|name| name == "hermes"));
+}
+
+#[test]
 fn a_start_says_how_to_go_on() {
     let home = Home::new();
     let _tmux = habits(&home);

@@ -47,6 +47,11 @@ impl Fake {
         Fake::window(tmux, session, window, cwd, "claude", &["--session-id", &new_id()]).up(tmux)
     }
 
+    /// The one that stands in `pane` already.
+    pub(crate) fn of(home: &Home, provider: &'static str, pane: Pane, cwd: &Path) -> Fake {
+        Fake { provider, pane, cwd: cwd.to_owned(), home: home.clone() }
+    }
+
     /// A provider's agent with these words in a new window; not waited for.
     #[track_caller]
     pub(crate) fn window(

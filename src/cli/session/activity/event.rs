@@ -10,10 +10,10 @@ use clap::Args as ClapArgs;
 use serde::Deserialize;
 
 use super::answer;
+use crate::cli::session::Meant;
 use crate::cli::session::address::Found;
 use crate::cli::session::envelope::{self, Trouble};
 use crate::cli::session::view::now;
-use crate::cli::session::{Given, found};
 use crate::cli::{Exit, Failure};
 use crate::record::Record;
 use crate::store::turns::{self, TurnError, Whose};
@@ -33,22 +33,19 @@ const PROVIDERS: [&str; 3] = ["codex", "claude", "hermes"];
 /// Tell one event of a session's turn.
 #[derive(Debug, ClapArgs)]
 pub(super) struct Args {
-    /// The session: its id, a beginning of it, or its name
-    #[arg(value_name = "ID")]
-    session: String,
+    #[command(flatten)]
+    one: Meant,
     /// Read the event, one JSON object, from standard input
     #[arg(long, required = true)]
     stdin: bool,
-    #[command(flatten)]
-    given: Given,
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
-    envelope::say("activity-event", &args.given, || {
+    envelope::say("activity-event", &args.one.given, || {
         let now = now();
         let given = Told::read(std::io::stdin().lock())?;
         let need = given.check(now)?;
-        let (paths, found) = found(&args.session)?;
+        let (paths, found) = args.one.found()?;
         given.check_session(&found)?;
         let event = given.event(&found.record, need, now);
         let told = turns::tell(&paths, &Whose::of(&found.record), &event).map_err(refused)?;

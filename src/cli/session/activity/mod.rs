@@ -9,9 +9,10 @@ use serde_json::json;
 
 use super::address::Found;
 use super::envelope::{self, Answer, Trouble};
-use super::view::now;
-use super::{Given, found, turn_state};
-use crate::cli::{Exit, Failure};
+use super::face::Face;
+use super::view::{id_of, now};
+use super::{Meant, turn_state};
+use crate::cli::{Exit, Failure, print};
 use crate::store::turns;
 use crate::turn::View;
 
@@ -35,11 +36,8 @@ enum Action {
 /// Show what is written of a session's turn; unknown where nothing is, or nothing that can be read.
 #[derive(Debug, ClapArgs)]
 struct StatusArgs {
-    /// The session: its id, a beginning of it, or its name
-    #[arg(value_name = "ID")]
-    session: String,
     #[command(flatten)]
-    given: Given,
+    one: Meant,
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
@@ -47,8 +45,8 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
         Action::Event(args) => event::run(&args),
         Action::Doctor(args) => doctor::run(&args),
         Action::Setup(args) => setup::run(&args),
-        Action::Status(args) => envelope::say("activity-status", &args.given, || {
-            let (paths, found) = found(&args.session)?;
+        Action::Status(args) => envelope::say("activity-status", &args.one.given, || {
+            let (paths, found) = args.one.found()?;
             let view = match found.archived {
                 Some(_) => View::unknown(),
                 None => turns::view(&paths, &turns::Whose::of(&found.record), now()),
@@ -63,10 +61,14 @@ fn answer(found: &Found, view: &View, duplicate: bool) -> Result<Answer, Trouble
     let record = &found.record;
     let at = found.archived.as_ref().map(|(at, _)| *at).or(record.state_at).or(record.started_at);
     let at = at.map(|at| at.to_string()).unwrap_or_default();
+    let id = id_of(Face::ours(), record);
     let data = json!({
-        "id": record.id.to_string(),
+        "id": id,
         "turn_state": turn_state::told(view, &record.agent_kind, &at),
         "duplicate": duplicate,
     });
-    Answer::new(data, format!("{}  {}  {}\n", record.id, view.shown_state(), view.shown_source()))
+    Answer::new(
+        data,
+        format!("{}  {}  {}\n", print::shown(id.as_bytes()), view.shown_state(), view.shown_source()),
+    )
 }
