@@ -50,6 +50,9 @@ pub struct Sight {
     pub composer: Composer,
     /// Its turns run in a server that others share: ending it would leave a turn running.
     pub shares_server: bool,
+    /// Another conversation that such a server has open, of its folder or of none yet, and that no other terminal is known to
+    /// show: it may have gone over to that.
+    pub other: Option<String>,
 }
 
 impl Sight {
@@ -64,6 +67,7 @@ impl Sight {
             queued: false,
             composer: Composer::Unknown,
             shares_server: false,
+            other: None,
         }
     }
 
@@ -149,6 +153,13 @@ pub fn judge(sight: &Sight, policy: Policy) -> Option<Refusal> {
     if sight.composer == Composer::Text {
         return refuse("composer", "its prompt line holds text that was not sent".to_owned(), FORCE);
     }
+    if let Some(other) = &sight.other {
+        let seen = format!(
+            "the server it shares with others has conversation {other} open: it may show that by now"
+        );
+        let hint = "one whose terminal has ended is let go after a minute; --force takes the recorded one";
+        return Some(Refusal { word: "another_conversation", seen, hint });
+    }
     let accepted = policy == Policy::Accepted;
     if sight.mood == Mood::Unknown && !accepted {
         let hint = if sweeping { UNKNOWN } else { FORCE };
@@ -189,6 +200,7 @@ mod tests {
             queued: false,
             composer: Composer::Empty,
             shares_server: false,
+            other: None,
         }
     }
 
@@ -213,6 +225,7 @@ mod tests {
             ("background", Sight { background: true, ..ready() }),
             ("queued", Sight { queued: true, ..ready() }),
             ("composer", Sight { composer: Composer::Text, ..ready() }),
+            ("another_conversation", Sight { shares_server: true, other: Some("x".into()), ..ready() }),
         ];
         for (expected, sight) in cases {
             for policy in [Policy::Named, Policy::Accepted].into_iter().chain(SWEEPS) {

@@ -137,6 +137,12 @@ pub fn has_open(pid: i32, session_id: &str) -> bool {
     is_id(session_id) && opened::has_open(pid, session_id)
 }
 
+/// Every Codex conversation that this process itself has open: the rollout or the lock of it.
+#[must_use]
+pub fn open_in(pid: i32) -> BTreeSet<String> {
+    opened::open_in(pid)
+}
+
 /// All conversations of a provider, or of all known ones, filed under `cwd`, or anywhere.
 #[must_use]
 pub fn discover(provider: Option<Provider>, cwd: Option<&Path>, env: &Environment) -> Discovered {

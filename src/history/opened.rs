@@ -28,12 +28,20 @@ fn is_server(pid: i32) -> bool {
 
 /// Whether a process has the conversation open: its rollout, or the lock of whoever writes it.
 pub(super) fn has_open(pid: i32, id: &str) -> bool {
-    let lock = format!("{id}.lock");
-    open_files(pid).any(|file| {
-        let folder = file.parent().and_then(Path::file_name);
-        let locked = folder.is_some_and(|folder| folder == "thread-writer-locks");
-        rollout(&file).as_deref() == Some(id) || (locked && file.file_name() == Some(lock.as_ref()))
-    })
+    open_files(pid).any(|file| opened(&file).as_deref() == Some(id))
+}
+
+/// Every conversation a process has open.
+pub(super) fn open_in(pid: i32) -> BTreeSet<String> {
+    open_files(pid).filter_map(|file| opened(&file)).collect()
+}
+
+/// The conversation whose rollout or lock a file is.
+fn opened(file: &Path) -> Option<String> {
+    let folder = file.parent().and_then(Path::file_name);
+    let locks = folder.is_some_and(|folder| folder == "thread-writer-locks");
+    let locked = || file.file_name()?.to_str()?.strip_suffix(".lock").map(str::to_owned);
+    rollout(file).or_else(|| locked().filter(|_| locks))
 }
 
 fn open_rollouts(pid: i32) -> Vec<String> {

@@ -106,6 +106,14 @@ fn freezing_one_codex_leaves_the_other_on_the_shared_server_alone() {
         back.turn("another question of one", "more-of-one");
         assert!(shared.iter().all(|server| server.alive()), "the shared server runs on");
         two.turn("another question of two", "more-of-two");
+        // nothing says that the terminal shows another conversation now, but that there is one
+        back.typed("/new");
+        world.tmux.ok(["send-keys", "-t", &back.pane, "Enter"]);
+        back.shows("an empty conversation", |screen| !screen.contains("more-of-one"));
+        back.turn("a question of three", "answer-of-three");
+        let refused = world.home.ait(["freeze", &record]).code(REFUSED);
+        assert!(refused.text().contains("another_conversation"), "{refused}");
+        assert!(back.process().alive(), "it is left alone");
     });
 }
 

@@ -47,6 +47,45 @@ fn freezing_one_codex_leaves_the_daemon_and_the_other_alone() {
     assert!(daemon.dies(DEADLINE));
 }
 
+/// Nothing says which conversation a terminal shows: after `/new` the old one would come back for it.
+#[test]
+fn one_that_may_have_begun_another_conversation_is_not_frozen_as_the_first() {
+    let home = Home::new();
+    let tmux = Tmux::start(&home);
+    home.manners("codex", json!({ "daemon": true }));
+    let alpha = home.project("alpha");
+    let first = Fake::window(&tmux, "main", "first", &alpha, "codex", &[]).up(&tmux);
+    first.prompt(&tmux, "to the first");
+    let id = first.conversation();
+    first.leave(&tmux);
+    let agent = Fake::window(&tmux, "main", "one", &alpha, "codex", &["resume", &id]).up(&tmux);
+    // in another folder, and nothing said in it yet
+    let beta = Fake::window(&tmux, "main", "two", &home.project("beta"), "codex", &[]).up(&tmux);
+    agent.prompt(&tmux, "once more");
+    beta.prompt(&tmux, "to the second");
+    let record = agent.adopt(&tmux);
+    assert_eq!(home.record(&record).unwrap()["codeagent_session_id"], id.as_str());
+    // the stand-in draws its prompt line where no Codex would
+    let refused = home.ait(["freeze", &record]).code(12).text();
+    assert!(!refused.contains("another_conversation"), "{refused}");
+    agent.say(&tmux, "/new");
+    agent.say(&tmux, "another conversation");
+    agent.screen_until(&tmux, "its answer", |screen| screen.contains("turn 1, 0 earlier: another"));
+    let other = wait_until("the other conversation", DEADLINE, || {
+        let words = ["discover", "--provider", "codex", "--json", "--cwd", alpha.to_str().unwrap()];
+        let found = home.ait(words).json();
+        let ids = found["conversations"].as_array()?.iter().filter_map(|one| one["id"].as_str());
+        ids.filter(|other| *other != id).map(str::to_owned).next()
+    });
+    let refused = home.ait(["freeze", &record]).code(12).text();
+    assert!(refused.contains("another_conversation") && refused.contains(&other), "{refused}");
+    assert!(agent.process().alive(), "it is left alone");
+    home.ait(["freeze", &record, "--force"]).ok();
+    let daemon = home.codex_daemon().expect("the daemon runs");
+    daemon.signal(Signal::TERM);
+    assert!(daemon.dies(DEADLINE));
+}
+
 /// The record of the agent in this pane, once it is there.
 #[track_caller]
 fn recorded(home: &Home, agent: &Fake) -> Value {

@@ -1,11 +1,14 @@
 //! What the agent is doing, by every source there is: its hook, its provider's own list of processes, its title and screen.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use super::Performer;
+use super::ready::environment;
 use crate::coordinator::{Composer, Mood, Sight};
-use crate::lifecycle::{identity, shared};
-use crate::process::{self, Table};
+use crate::history::{self, Located, Miss};
+use crate::lifecycle::{exec, identity, shared};
+use crate::process::{self, Facts, ProcessId, Table};
 use crate::provider;
 use crate::record::Record;
 use crate::store::turns;
@@ -35,7 +38,10 @@ impl Performer<'_> {
                 sight.source = seen.source;
             }
         }
-        sight.shares_server = shares_server(record);
+        if let Some((agent, home)) = on_shared_server(record) {
+            sight.shares_server = true;
+            sight.other = self.other(record, &agent, &home);
+        }
         sight
     }
 
@@ -67,6 +73,45 @@ impl Performer<'_> {
             source: view.shown_source(),
             ..Sight::unknown()
         })
+    }
+
+    /// A conversation that this agent may show, and no other terminal is known to.
+    fn other(&self, record: &Record, agent: &ProcessId, home: &Path) -> Option<String> {
+        let catalog = &self.world.catalog;
+        let known = self.world.store.read().ok()?;
+        let shown_by = |terminal: &Facts| {
+            let of = known
+                .records
+                .iter()
+                .find(|one| one.agent_process().is_some_and(|agent| is_of(&agent, terminal)));
+            let recorded = of.map(|one| one.codeagent_session_id.clone()).filter(|id| !id.is_empty());
+            recorded.or_else(|| catalog.session_id(shared::KIND, &terminal.argv))
+        };
+        let mut strangers = 0;
+        let mut shown = BTreeSet::from([record.codeagent_session_id.clone()]);
+        for terminal in shared::terminals(home, catalog).iter().filter(|one| !is_of(agent, one)) {
+            match shown_by(terminal) {
+                Some(id) => _ = shown.insert(id),
+                None => strangers += 1,
+            }
+        }
+        let folder = exec::folder_of(record);
+        let table = Table::read().ok()?;
+        let open = shared::servers(home, &table).into_iter().flat_map(|server| history::open_in(server.pid));
+        let mut fresh = Vec::new();
+        for id in open.filter(|id| !shown.contains(id)) {
+            match history::locate(shared::KIND, &id, &folder, &environment(record)) {
+                Located::Present { cwd, .. } if cwd.as_deref().is_none_or(|cwd| cwd == folder) => {
+                    return Some(id);
+                }
+                // nothing was said in it yet, and nothing tells whose it is
+                Located::Missing { why: Miss::NoConversation | Miss::NoTurn | Miss::NoStore } => {
+                    fresh.push(id)
+                }
+                _ => {}
+            }
+        }
+        fresh.into_iter().nth(strangers)
     }
 
     /// What title and screen show.
@@ -109,12 +154,19 @@ fn from_screen(shown: provider::Sight) -> Sight {
     Sight { mood, composer, background: shown.background, source: "screen".to_owned(), ..Sight::unknown() }
 }
 
-/// Whether a Codex has its turns run by the server that others share.
-fn shares_server(record: &Record) -> bool {
-    let agent = record.agent_process().filter(|_| record.agent_kind == shared::KIND);
-    let Some(facts) = agent.and_then(|agent| process::facts(agent.pid)) else { return false };
-    let Some(home) = shared::home_of(facts.id.pid) else { return false };
+/// A Codex whose turns are run by the server that others share, and the home of both.
+fn on_shared_server(record: &Record) -> Option<(ProcessId, PathBuf)> {
+    let agent = record.agent_process().filter(|_| record.agent_kind == shared::KIND)?;
+    let facts = process::facts(agent.pid).filter(|facts| !shared::has_own_server(&facts.argv))?;
+    let home = shared::home_of(facts.id.pid)?;
     // where nobody can say whether there is such a server, it may be there
     let runs = Table::read().map_or(true, |table| !shared::servers(&home, &table).is_empty());
-    !shared::has_own_server(&facts.argv) && runs
+    runs.then_some((facts.id, home))
+}
+
+/// Whether a process is this terminal, or the program below this script.
+fn is_of(process: &ProcessId, terminal: &Facts) -> bool {
+    *process == terminal.id
+        || process::facts(process.pid)
+            .is_some_and(|facts| facts.id == *process && facts.ppid == terminal.id.pid)
 }
