@@ -7,6 +7,7 @@ use super::{
     BURIED, Closing, ClosingStep, EndedEarlier, Now, Server, StoreView, Supervisor, Watched, decide,
 };
 use crate::record::{Host, Ours, Record, RecordId, Records, StateName};
+use crate::world::rows::PaneRow;
 
 impl Supervisor {
     /// Keeps the ids of ended records bounded: past the bound only those that a pane still carries.
@@ -27,13 +28,14 @@ impl Supervisor {
     /// Takes the store as it is now. Records that are new here, or moved, want their server listed again.
     pub(super) fn take_view(&mut self, now: Now, view: StoreView) {
         let records = view.records.clone();
-        if let Some(before) = self.store.replace(view) {
+        let before = self.store.replace(view);
+        if let Some(before) = &before {
             let gone = before.records.iter().map(|record| record.id);
             self.buried.extend(gone.filter(|id| records.get(*id).is_none()));
             self.forget_buried();
-            self.note_moved(&before, &records);
-            self.note_stripped(&before, &records);
-            self.record_news(now, &before, &records);
+            self.note_moved(before, &records);
+            self.note_stripped(before, &records);
+            self.record_news(now, before, &records);
         }
         let live: BTreeSet<RecordId> = records
             .iter()
@@ -63,7 +65,12 @@ impl Supervisor {
             let Some(up) = self.servers.get_mut(Path::new(&epoch.socket)).and_then(Server::up_mut) else {
                 continue;
             };
-            if up.world.pane(tmux_control::PaneId(pane.0)).is_none() {
+            let was = before.as_ref().and_then(|before| before.records.get(record.id));
+            let moved = was.is_none_or(|was| was.location != record.location);
+            // what was put into its pane and written since is told by no notification
+            let elder =
+                |row: &PaneRow| row.dead || row.pid != record.location.process().map(|process| process.pid);
+            if up.world.pane(tmux_control::PaneId(pane.0)).is_none_or(|row| moved && elder(row)) {
                 up.soil(now.mono);
             }
         }
@@ -172,7 +179,7 @@ mod tests {
     use crate::record::{Host, Location, ProcessId, Refused, ServerEpoch, Verb};
     use crate::supervisor::tests::{Stage, view};
     use crate::supervisor::{Action, Answer, Ask, Identity, Input, LinkEvent, LinkId, Written};
-    use crate::world::rows::{PaneRow, RemainOnExit, SessionRow, Snapshot, WindowRow};
+    use crate::world::rows::{RemainOnExit, SessionRow, Snapshot, WindowRow};
 
     /// One of many servers, each with one agent.
     struct One {
