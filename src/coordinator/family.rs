@@ -15,6 +15,8 @@ pub struct Kin {
     pub name: String,
     /// It serves other panes too (the shared `app-server` of Codex): it is never ended, nor is what is below it.
     pub shared: bool,
+    /// What it has of memory to itself, in bytes; 0 where nobody can say.
+    pub memory: u64,
 }
 
 /// A pane's process and all below it, and who else is in their process groups.
@@ -22,6 +24,12 @@ pub struct Kin {
 pub struct Family {
     /// All of them, in no order. The coordinator's own process and what is below it are left out.
     pub kin: Vec<Kin>,
+}
+
+/// Memory for a reader, `310 MB`.
+#[must_use]
+pub fn megabytes(bytes: u64) -> String {
+    format!("{} MB", bytes.div_ceil(1_000_000))
 }
 
 impl Family {
@@ -62,6 +70,13 @@ impl Family {
             }
         }
         tree
+    }
+
+    /// What the agent and all that goes with it have of memory to themselves, in bytes; `None` where nobody can say.
+    #[must_use]
+    pub fn memory(&self, agent: &ProcessId) -> Option<u64> {
+        let bytes = self.tree(agent).iter().map(|kin| kin.memory).sum();
+        (bytes > 0).then_some(bytes)
     }
 
     /// The members of the tree that the first signal goes to: the agent's process group, as far as it is the agent's.
@@ -106,7 +121,7 @@ mod tests {
     use super::*;
 
     fn kin(pid: i32, ppid: i32, pgrp: i32) -> Kin {
-        Kin { id: ProcessId::new(pid, "1"), ppid, pgrp, name: format!("p{pid}"), shared: false }
+        Kin { id: ProcessId::new(pid, "1"), ppid, pgrp, name: format!("p{pid}"), shared: false, memory: 1000 }
     }
 
     fn pids<'a>(kin: impl IntoIterator<Item = &'a Kin>) -> Vec<i32> {

@@ -30,7 +30,7 @@ mod sight;
 mod told;
 
 pub use drop::Drop;
-pub use family::{Family, Kin};
+pub use family::{Family, Kin, megabytes};
 pub use fleet::{Fleet, FleetHeard, Next, Pace};
 pub use freeze::{Freeze, Order};
 pub use launch::{Around, Launch, Launched, RestoreOrder, Started};

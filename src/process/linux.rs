@@ -92,6 +92,15 @@ pub(super) fn environment(pid: i32, names: &[&str]) -> Result<Vec<(String, Vec<u
     Ok(found)
 }
 
+/// `size resident shared …` in pages (proc(5), statm).
+pub(super) fn own_memory(pid: i32) -> Option<u64> {
+    let bytes = read_bounded(&format!("/proc/{pid}/statm")).ok()?;
+    let text = std::str::from_utf8(&bytes).ok()?;
+    let mut pages = text.split_whitespace().skip(1).map_while(|word| word.parse::<u64>().ok());
+    let (resident, shared) = (pages.next()?, pages.next()?);
+    Some(resident.saturating_sub(shared) * rustix::param::page_size() as u64)
+}
+
 fn stat(pid: i32) -> io::Result<Stat> {
     let bytes = read_bounded(&format!("/proc/{pid}/stat"))?;
     parse_stat(&bytes).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "not a stat line"))

@@ -38,6 +38,10 @@ pub(super) fn facts(pid: i32) -> Option<Facts> {
     Some(Facts { id: row.id, ppid: row.ppid, pgrp: row.pgrp, comm: row.comm, argv, exe: None, cwd: None })
 }
 
+pub(super) fn own_memory(_pid: i32) -> Option<u64> {
+    None
+}
+
 pub(super) fn environment(pid: i32, _names: &[&str]) -> Result<Vec<(String, Vec<u8>)>, ProcessError> {
     Err(ProcessError::Read {
         what: format!("the environment of process {pid}"),

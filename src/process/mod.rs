@@ -215,6 +215,12 @@ pub fn facts(pid: i32) -> Option<Facts> {
     system::facts(pid)
 }
 
+/// What a process has of memory to itself, in bytes: what lies in memory and is neither a file's nor shared. It is an estimate of
+/// what its end gives back. `None` when it is gone or nobody can say (macOS).
+pub fn own_memory(pid: i32) -> Option<u64> {
+    system::own_memory(pid)
+}
+
 /// The named variables of a process's environment as it was started, bytes as they are; names that are not set are left
 /// out. Nothing else of the environment is kept: it holds secrets.
 pub fn environment(pid: i32, names: &[&str]) -> Result<Vec<(String, Vec<u8>)>, ProcessError> {

@@ -60,11 +60,12 @@ pub fn apply(
     let mut record = record;
     let outcome = match verb {
         Verb::Upsert(upsert) => return take_upsert(record, upsert, facts, place),
-        Verb::FreezeBegin { owner, capture, phase } => {
+        Verb::FreezeBegin { owner, capture, phase, memory } => {
             free_lease(&record, facts)?;
             let before = std::mem::replace(&mut record.capture, capture.clone());
             record.ait.capture_before = (!before.is_empty()).then_some(before);
             record.last_phase.clone_from(phase);
+            record.ait.memory = *memory;
             record.ait.recovered = None;
             enter(&mut record, State::Freezing, facts.now);
             Outcome::Freezing(claim(&mut record, owner, facts))

@@ -65,6 +65,7 @@ fn verb_of(act: &Act, record: Option<&Record>) -> Verb {
             owner,
             capture: Capture { ansi: "a".into(), lines: 1, txt: String::new() },
             phase: String::new(),
+            memory: None,
         },
         6 => Verb::FreezeCommit { nonce, at },
         7 => Verb::FreezeAbort { nonce },

@@ -282,6 +282,8 @@ pub struct Ours {
     pub generation: Option<u64>,
     /// How it sits in its pane.
     pub host: Option<Host>,
+    /// What its processes had of memory to themselves when they were ended for its freeze, in bytes.
+    pub memory: Option<u64>,
     /// Who made the record.
     pub origin: Option<Origin>,
     /// What is done about its loss, where the user wants it otherwise than for the others.
@@ -327,6 +329,7 @@ impl Ours {
             env,
             generation,
             host,
+            memory,
             origin,
             recover,
             recovered,
@@ -351,6 +354,7 @@ impl Ours {
         fill(&mut self.env, env, replace);
         fill(&mut self.generation, generation, replace);
         fill(&mut self.host, host, replace);
+        fill(&mut self.memory, memory, replace);
         fill(&mut self.origin, origin, replace);
         fill(&mut self.recover, recover, replace);
         fill(&mut self.recovered, recovered, replace);

@@ -139,6 +139,7 @@ fn everything_of_ours_goes_both_ways() {
         env: Some([("PATH".to_owned(), "/bin".to_owned())].into()),
         generation: Some(4),
         host: Some(Host::Shell { argv: vec!["bash".into()], cwd: "/r".into() }),
+        memory: Some(1 << 20),
         origin: Some(Origin::Hook),
         recover: Some(Policy::Offer),
         recovered: Some(Recovered { at: Stamp::from_unix(4), cause: LossCause::Reboot }),
@@ -275,7 +276,12 @@ fn verbs() -> Vec<(&'static str, Verb)> {
         ("upsert --restore-of", Verb::Upsert(Box::new(restored))),
         (
             "freeze-begin",
-            Verb::FreezeBegin { owner: owner.clone(), capture: Capture::default(), phase: String::new() },
+            Verb::FreezeBegin {
+                owner: owner.clone(),
+                capture: Capture::default(),
+                phase: String::new(),
+                memory: None,
+            },
         ),
         ("freeze-commit", Verb::FreezeCommit { nonce, at: at.clone() }),
         ("freeze-abort", Verb::FreezeAbort { nonce }),

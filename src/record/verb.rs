@@ -21,6 +21,8 @@ pub enum Verb {
         capture: Capture,
         /// The turn state as seen, or empty.
         phase: String,
+        /// What its processes have of memory to themselves, in bytes, where that is known.
+        memory: Option<u64>,
     },
     /// The stand-in runs (or the pane is gone): frozen.
     FreezeCommit {

@@ -175,6 +175,7 @@ impl Sim {
                 pgrp: group,
                 name: format!("{:?}", process.what),
                 shared: false,
+                memory: 0,
             }
         });
         Family { kin: kin.collect() }

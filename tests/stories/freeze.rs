@@ -43,6 +43,27 @@ fn ready(tmux: &Tmux, agent: &Agent) {
 }
 
 #[test]
+fn what_a_freeze_gives_back_of_memory_is_said_before_and_kept() {
+    let home = Home::new();
+    let tmux = Tmux::start(&home);
+    let agent = Agent::start(&tmux, "main", "work");
+    ready(&tmux, &agent);
+    let statm = std::fs::read_to_string(format!("/proc/{}/statm", agent.pane.process().pid)).unwrap();
+    let pages: Vec<u64> = statm.split_whitespace().map(|word| word.parse().unwrap()).collect();
+    let expected = (pages[1] - pages[2]) * rustix::param::page_size() as u64;
+    let detail = |ran: &Ran| outcome(ran)["detail"].as_str().unwrap().to_owned();
+    let planned = home.ait(["freeze", &agent.id, "--force", "--dry-run", "--json"]).ok();
+    let said = format!("{} MB of memory", expected.div_ceil(1_000_000));
+    assert!(detail(&planned).ends_with(&said), "{said}: {planned}");
+    let told = home.ait(["freeze", &agent.id, "--force", "--json"]).ok();
+    assert!(detail(&told).ends_with(" MB of memory"), "{told}");
+    let kept = home.record(&agent.id).unwrap()["ait"]["memory"].as_u64().expect("it is kept");
+    assert!((expected / 2..=expected * 2).contains(&kept), "{kept} of {expected}");
+    let status = home.ait(["status"]).text();
+    assert!(status.contains(" MB freed)"), "{status}");
+}
+
+#[test]
 fn an_agent_is_ended_and_its_stand_in_takes_the_same_pane() {
     let home = Home::new();
     let tmux = Tmux::start(&home);

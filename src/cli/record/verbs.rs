@@ -270,7 +270,7 @@ impl VerbArgs {
             Self::Upsert(args) => Ok(vec![(None, Verb::Upsert(Box::new(args.upsert()?)))]),
             Self::FreezeBegin { id, owner_pid, capture_ansi, capture_txt, lines, phase } => {
                 let capture = Capture { ansi: capture_ansi, lines, txt: capture_txt };
-                one(id, Verb::FreezeBegin { owner: owner(owner_pid), capture, phase })
+                one(id, Verb::FreezeBegin { owner: owner(owner_pid), capture, phase, memory: None })
             }
             Self::FreezeCommit { id, nonce, at } => one(id, Verb::FreezeCommit { nonce, at: at.location()? }),
             Self::FreezeAbort { id, nonce } => one(id, Verb::FreezeAbort { nonce }),

@@ -105,6 +105,8 @@ pub(super) struct RecordView {
     /// What its agent is at, as the supervisor tells it.
     pub(super) turn: Option<View>,
     pub(super) lost: Option<Loss>,
+    /// What its freeze gave back of memory, in bytes.
+    pub(super) freed: Option<u64>,
 }
 
 /// Where it is.
@@ -302,6 +304,7 @@ fn view(
             cause: lost.cause.word(),
             evidence: lost.evidence.clone(),
         }),
+        freed: record.ait.memory.filter(|_| matches!(record.state, State::Frozen { lost: None })),
     }
 }
 

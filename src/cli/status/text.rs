@@ -7,6 +7,7 @@ use crate::api::{Happening, NotifyStatus, ServerState, ServerStatus};
 use crate::cli::print::shown;
 use crate::cli::table::columns;
 use crate::cli::turned;
+use crate::coordinator::megabytes;
 use crate::turn::Moment;
 
 /// How many of the latest happenings are shown.
@@ -113,9 +114,10 @@ fn records(records: &[RecordView], now: Moment) -> String {
     let rows: Vec<Vec<String>> = records
         .iter()
         .map(|record| {
-            let state = match &record.lost {
-                Some(lost) => format!("lost ({})", lost.cause),
-                None => record.state.to_owned(),
+            let state = match (&record.lost, record.freed) {
+                (Some(lost), _) => format!("lost ({})", lost.cause),
+                (None, Some(bytes)) => format!("{} ({} freed)", record.state, megabytes(bytes)),
+                (None, None) => record.state.to_owned(),
             };
             vec![
                 record.id.clone(),

@@ -142,7 +142,7 @@ impl Freeze {
             Applied::Done(_) => {
                 let place =
                     at.pane_id().map_or_else(|| "its pane is gone".to_owned(), |pane| pane.to_string());
-                self.finish(Outcome::new(End::Done, "frozen", place));
+                self.finish(Outcome::new(End::Done, "frozen", self.with_memory(place)));
             }
             Applied::Refused(refused) => self.leave(refused.to_string()),
             Applied::Failed(why) => {

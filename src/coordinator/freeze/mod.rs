@@ -12,7 +12,7 @@ mod forward;
 use std::time::Duration;
 
 use super::course::{Course, SERVER, STORE};
-use super::family::Family;
+use super::family::{Family, megabytes};
 use super::sight::{Mood, Policy, Sight, judge};
 use super::told::{End, Outcome};
 use super::{
@@ -75,6 +75,8 @@ pub struct Freeze {
     sight: Sight,
     /// The provider's file of the conversation.
     transcript: String,
+    /// What the agent's processes have of memory to themselves, in bytes.
+    memory: Option<u64>,
 }
 
 /// Everything about the agent that is to be ended.
@@ -157,6 +159,7 @@ impl Freeze {
             stands: 0,
             sight: Sight::unknown(),
             transcript: String::new(),
+            memory: None,
         }
     }
 
@@ -257,6 +260,7 @@ impl Freeze {
                 return self.finish(Outcome::new(End::Refused, "shell_jobs", seen).hint(hint));
             }
         }
+        self.memory = family.memory(&target.agent);
         self.go(Stage::Examining(target), Act::Examine);
     }
 
@@ -312,9 +316,18 @@ impl Freeze {
 
     fn capture(&mut self, target: Target) {
         if self.order.dry_run {
-            return self.finish(Outcome::new(End::Planned, "would_freeze", target.record.window.clone()));
+            let seen = self.with_memory(target.record.window.clone());
+            return self.finish(Outcome::new(End::Planned, "would_freeze", seen));
         }
         self.go(Stage::Capturing(target), Act::Capture);
+    }
+
+    /// `what`, and what memory the freeze gives back.
+    fn with_memory(&self, what: String) -> String {
+        match self.memory {
+            Some(bytes) => format!("{what}, {} of memory", megabytes(bytes)),
+            None => what,
+        }
     }
 
     fn captured(&mut self, target: Target, captured: Result<Captured, String>) {
@@ -331,6 +344,7 @@ impl Freeze {
             owner: self.order.task.me.clone(),
             capture: captured.capture,
             phase: self.sight.phase().to_owned(),
+            memory: self.memory,
         };
         // a try that failed counts on: a disk that has room for the capture may have none for the store
         let tries = self.course.tries;

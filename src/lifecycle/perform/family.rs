@@ -50,5 +50,6 @@ fn kin(row: &Row) -> Kin {
         pgrp: row.pgrp,
         name: name.to_str_lossy().into_owned(),
         shared: shared::is_server(&argv),
+        memory: process::own_memory(row.id.pid).unwrap_or(0),
     }
 }

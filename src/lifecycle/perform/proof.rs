@@ -1,7 +1,6 @@
 //! What shows of a launched agent: its pane, the provider's own files, its screen.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use bstr::ByteSlice;
 
@@ -18,8 +17,8 @@ use crate::tmux::listing::{self, ListError};
 use crate::watch::Watcher;
 use crate::world::rows::PaneRow;
 
-/// tmux is reminded of an end, and asked after each of these pauses, in milliseconds: it may learn of an end later than we do.
-const REMINDERS: [u64; 8] = [0, 0, 2, 8, 32, 128, 512, 1024];
+/// How often tmux is reminded of an end, a few milliseconds each: it may learn of one later than we do.
+const REMINDERS: usize = 10;
 /// How many of the last lines are told.
 const LINES: usize = 5;
 
@@ -94,7 +93,7 @@ impl Performer<'_> {
     /// that ends after this look is found, with its status, by the next.
     async fn row(&self, server: &OneShot, pane: u32, process: &ProcessId) -> Row {
         let mut row = row(server, pane).await;
-        for pause in REMINDERS {
+        for _ in 0..REMINDERS {
             let is_untold = match &row {
                 Row::There(there) if there.dead => there.status.is_none() && there.signal.is_none(),
                 Row::There(there) => is_over(there, process),
@@ -103,7 +102,6 @@ impl Performer<'_> {
             if !is_untold || server.run(["run-shell", "true"]).await.is_err() {
                 return row;
             }
-            tokio::time::sleep(Duration::from_millis(pause)).await;
             row = self::row(server, pane).await;
         }
         match row {
