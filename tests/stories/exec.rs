@@ -117,7 +117,11 @@ fn below_a_shell_the_agent_is_in_front_and_the_shell_comes_back() {
     let root = home.project("alpha");
     let pane = tmux.window("main", "agent", &root, &["sh"]);
     tmux.ok(["send-keys", "-t", &pane.id, "claude demo-agent --say first", "Enter"]);
-    until_shown(&tmux, &pane.id, "\nfirst");
+    // typed before the shell has drawn its prompt, the line is shown twice
+    wait_until("the agent's word", DEADLINE, || {
+        let screen = tmux.ok(["capture-pane", "-p", "-t", &pane.id]);
+        screen.lines().any(|line| line.ends_with("first") && !line.contains("--say")).then_some(())
+    });
     let record = adopted(&tmux, &pane);
     let id = record["id"].as_str().unwrap();
     assert_eq!(record["ait"]["host"]["kind"], "shell", "{record:#}");

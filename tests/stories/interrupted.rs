@@ -14,11 +14,11 @@ fn captured(home: &Home, id: &str) -> bool {
 }
 
 /// A shell line that puts another server in the place of this one, in which a stranger has the pane `id`; the strangers are
-/// written to `file`.
+/// written to `file`. The server is gone once it is a zombie: not every process 1 collects what is left to it.
 fn another_server(tmux: &Tmux, id: &str, file: &std::path::Path) -> String {
     let (socket, server, file) = (tmux.socket_text(), tmux.server().pid, file.display());
     format!(
-        "kill -9 {server}; while kill -0 {server}; do sleep 0.02; done; s='{socket}'\n\
+        "kill -9 {server}; while [ -e /proc/{server}/exe ]; do sleep 0.02; done; s='{socket}'\n\
          tmux -S \"$s\" -f /dev/null new-session -d -s main -n strange sleep 1000\n\
          until tmux -S \"$s\" list-panes -a -F '#{{pane_id}}' | grep -qx '{id}'; do \
          tmux -S \"$s\" new-window -d -t main: sleep 1000; done\n\
