@@ -32,7 +32,7 @@ pub struct Config {
     pub recover: Policy,
     /// What becomes of agents that crashed by themselves. An end for want of memory is never made good by itself.
     pub recover_agents: Policy,
-    /// Scans of providers' folders and automatic writes outside our own files.
+    /// Automatic writes outside our own files: task files that agents were linked into follow their conversations.
     pub tracking: bool,
     /// `[archive]`.
     pub archive: Archive,

@@ -11,9 +11,11 @@ mod link;
 mod notify;
 mod recover;
 mod registry;
+mod rollouts;
 mod scribe;
 mod spooled;
 mod talk;
+mod tracking;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -29,7 +31,7 @@ use crate::api::{self, Hello, StatusReport};
 use crate::config::{self, Config};
 use crate::process::{self, Opened, ProcessError};
 use crate::provider::Catalog;
-use crate::record::{ProcessId, RecordId, Stamp};
+use crate::record::{ProcessId, Record, RecordId, Stamp};
 use crate::store::{
     Files, Paths, Store, StoreError, Supervising, SupervisorLock, System, Taken, make_private, spool, turns,
 };
@@ -157,6 +159,8 @@ async fn supervise(options: Options, ready: impl FnOnce(&Supervising)) -> Result
     let spooled = spooled::start(jobs.clone());
     let (news, heard) = counter::channel(0);
     let (wish, wishes) = mpsc::channel(64);
+    let catalog = Arc::new(options.catalog);
+    let rollouts = rollouts::start(Arc::clone(&catalog), inbox.clone(), jobs.clone());
     let mut driver = Driver {
         supervisor: Supervisor::new(start.clone()).telling(options.config.notify.reasons()),
         notifier: Notifier::start(inbox.clone()),
@@ -164,10 +168,12 @@ async fn supervise(options: Options, ready: impl FnOnce(&Supervising)) -> Result
         settings: options.settings,
         latest: Duration::ZERO,
         program: options.program,
-        catalog: Arc::new(options.catalog),
+        catalog,
         sessions: options.paths.state.join("sessions"),
         turns: BTreeSet::new(),
         registries: BTreeMap::new(),
+        rollouts,
+        tracked: options.config.tracking.then(BTreeMap::new),
         paths: options.paths,
         files,
         folders: BTreeSet::new(),
@@ -228,6 +234,10 @@ struct Driver {
     turns: BTreeSet<PathBuf>,
     /// The folders in which providers list their processes, and who is listed there.
     registries: BTreeMap<PathBuf, BTreeSet<RecordId>>,
+    /// Told which agents are Codex's: their conversations are followed.
+    rollouts: counter::Sender<BTreeMap<RecordId, Arc<Record>>>,
+    /// What was written into task files; `None` where that is not wanted.
+    tracked: Option<tracking::Tracked>,
     watcher: Watcher,
     inbox: mpsc::Sender<Input>,
     speaker: mpsc::Sender<Word>,
@@ -353,6 +363,8 @@ impl Driver {
         if read {
             self.listen_for_turns();
             self.listen_to_registries();
+            self.listen_to_rollouts();
+            self.track();
         }
     }
 

@@ -39,6 +39,8 @@ pub(super) enum Job {
     KeepSaid(Said),
     /// Note what a source shows of an agent's turn.
     Observe(turns::Whose, Box<Observation>),
+    /// Note which conversation an agent has now.
+    Identify(RecordId),
     /// Keep what stands where on a server.
     Plan(Box<Plan>),
     /// Keep the screen of a live agent, if there is one, then say so.
@@ -109,6 +111,10 @@ fn perform(store: &Store, system: &System, job: Job, last: &mut Option<Arc<Snaps
             if let Err(error) = turns::observe(store.paths(), &whose, &seen) {
                 tracing::info!(record = %whose.record, %error, "what was seen of a turn is not noted");
             }
+            None
+        }
+        Job::Identify(record) => {
+            identify(store, system, record);
             None
         }
         Job::Plan(mut plan) => {

@@ -34,6 +34,7 @@ use crate::record::ProcessId;
 use answer::Looked;
 pub use answer::{Candidate, Conversation, Discovered, Doubt, Found, Located, Miss};
 pub use claude::{Registry, Status};
+pub use codex::Rollout;
 pub use disk::Cost;
 use disk::Disk;
 pub use environment::Environment;
@@ -122,6 +123,12 @@ pub fn registry_folder(env: &Environment) -> Option<PathBuf> {
 #[must_use]
 pub fn rollouts(env: &Environment) -> Option<PathBuf> {
     codex::rollouts(env)
+}
+
+/// The id of the conversation that a file is the rollout of, by its name.
+#[must_use]
+pub fn rollout_id(path: &Path) -> Option<&str> {
+    codex::id_in(path.file_name()?.to_str()?)
 }
 
 /// The session id of the one Codex conversation that this process or a descendant has open. `None` when there is none, or

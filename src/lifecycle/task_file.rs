@@ -3,17 +3,22 @@
 //! Its mode and a symlink to it stay. One that is not to be written (read only, another user's, of two names) is left as it is. Two
 //! of us at once wait for each other, so that agents of several worktrees may be linked into one file side by side.
 
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 
+use super::identity;
+use super::root::worktree;
+use crate::provider::Catalog;
+use crate::record::{Ours, Record, State, Step, Verb};
 use crate::service::{Change, ServiceError};
-use crate::store::{Paths, StoreError, make_private};
+use crate::store::{PATIENCE as PATIENT, Paths, Store, StoreError, System, make_private};
 use crate::task::{self, Entry, Format, Link, Unwritable};
 
 /// The longest task file, in bytes.
@@ -70,6 +75,66 @@ pub fn link(paths: &Paths, path: &Path, links: &[Link]) -> Result<bool, TaskErro
     match plan(path, links)? {
         Some(change) => change.apply().map(|()| true).map_err(TaskError::from),
         None => Ok(false),
+    }
+}
+
+/// Keeps on these records which file they were linked into, so that what becomes of their conversations can be written there.
+///
+/// # Errors
+/// [`StoreError`].
+pub fn remember(
+    store: &Store,
+    system: &System,
+    records: &[Arc<Record>],
+    path: &Path,
+) -> Result<(), StoreError> {
+    let Some(path) = std::path::absolute(path).ok().and_then(|path| path.into_os_string().into_string().ok())
+    else {
+        return Ok(());
+    };
+    let known = |record: &&Arc<Record>| record.ait.task_file.as_ref() != Some(&path);
+    let steps: Vec<Step> = records
+        .iter()
+        .filter(known)
+        .map(|record| {
+            let ours = Box::new(Ours { task_file: Some(path.clone()), ..Ours::default() });
+            let verb = Verb::Enrich { at: record.location.clone(), ours, lost: None, replace: true };
+            (Some(record.id), verb)
+        })
+        .collect();
+    // one that is archived, or elsewhere by now, is linked all the same
+    if steps.is_empty() { Ok(()) } else { store.apply(&steps, &system.facts(), PATIENT).map(drop) }
+}
+
+/// The worktree of a record: of the folder its agent works in, else its project.
+#[must_use]
+pub fn worktree_of(record: &Record) -> String {
+    let cwd = record.ait.cwd.as_deref().filter(|cwd| !cwd.is_empty()).unwrap_or(&record.root);
+    let found = worktree(Path::new(cwd)).and_then(|folder| folder.into_os_string().into_string().ok());
+    found.unwrap_or_else(|| record.root.clone())
+}
+
+/// What is known of a record's conversation: by its provider's own account, else as it is recorded.
+#[must_use]
+pub fn link_of(catalog: &Catalog, record: &Record) -> Link {
+    let mut earlier = record.ait.earlier.clone().unwrap_or_default();
+    let recorded = record.codeagent_session_id.clone();
+    let nothing = BTreeMap::new();
+    let environment = record.ait.env.as_ref().unwrap_or(&nothing);
+    let agent = record.agent_process().filter(|_| matches!(record.state, State::Live));
+    let told = agent.and_then(|agent| identity::conversation(&record.agent_kind, &agent, environment));
+    let session = match told {
+        Some(told) if told != recorded => {
+            earlier.push(recorded);
+            told
+        }
+        Some(_) | None => recorded,
+    };
+    Link {
+        worktree: worktree_of(record),
+        backend: record.agent_kind.clone(),
+        session: Some(session).filter(|id| catalog.fits(&record.agent_kind, id)),
+        earlier: earlier.into_iter().filter(|id| !id.is_empty()).collect(),
     }
 }
 

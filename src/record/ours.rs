@@ -296,6 +296,8 @@ pub struct Ours {
     pub server: Option<ServerEpoch>,
     /// The session it was started as, if `ait` started it.
     pub session: Option<Session>,
+    /// The task file it was linked into last, absolute.
+    pub task_file: Option<String>,
     /// The pane's title, stripped of control bytes.
     pub title: Option<String>,
     /// The tmux window, by id.
@@ -336,6 +338,7 @@ impl Ours {
             runtime_id,
             server,
             session,
+            task_file,
             title,
             window_id,
             window_index,
@@ -361,6 +364,7 @@ impl Ours {
         fill(&mut self.runtime_id, runtime_id, replace);
         fill(&mut self.server, server, replace);
         fill(&mut self.session, session, replace);
+        fill(&mut self.task_file, task_file, replace);
         fill(&mut self.title, title, replace);
         fill(&mut self.window_id, window_id, replace);
         fill(&mut self.window_index, window_index, replace);

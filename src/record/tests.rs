@@ -146,6 +146,7 @@ fn everything_of_ours_goes_both_ways() {
         runtime_id: Some("u".into()),
         server: Some(epoch()),
         session: Some(super::Session { name: Some("review".into()), prompt: true, ..Default::default() }),
+        task_file: Some("/t.org".into()),
         title: Some("t".into()),
         window_id: Some(WindowId(4)),
         window_index: Some(2),

@@ -130,6 +130,7 @@ impl Supervisor {
             Source::Registry => true,
             Source::Osc7501
             | Source::Hook
+            | Source::Rollout
             | Source::Osc94
             | Source::Osc133
             | Source::Screen

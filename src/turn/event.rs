@@ -48,6 +48,9 @@ pub enum Source {
     /// The provider's list of its processes.
     #[serde(rename = "registry")]
     Registry,
+    /// The provider's own record of the conversation, as it grows.
+    #[serde(rename = "rollout")]
+    Rollout,
     /// The progress sequence.
     #[serde(rename = "osc9;4")]
     Osc94,
@@ -70,10 +73,11 @@ pub enum Source {
 
 impl Source {
     /// All of them, the strongest first.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Osc7501,
         Self::Hook,
         Self::Registry,
+        Self::Rollout,
         Self::Osc94,
         Self::Osc133,
         Self::Title,
@@ -89,6 +93,7 @@ impl Source {
             Self::Osc7501 => "osc7501",
             Self::Hook => "hook",
             Self::Registry => "registry",
+            Self::Rollout => "rollout",
             Self::Osc94 => "osc9;4",
             Self::Osc133 => "osc133",
             Self::Title => "title",

@@ -172,7 +172,7 @@ impl Source {
     /// Whether it shows the whole agent as it is, so that a change in it ends what an event began.
     pub(super) fn is_whole(self) -> bool {
         match self {
-            Self::Osc7501 | Self::Registry | Self::Title => true,
+            Self::Osc7501 | Self::Registry | Self::Rollout | Self::Title => true,
             Self::Hook | Self::Osc94 | Self::Osc133 | Self::Screen | Self::Timing | Self::Runtime => false,
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! 1. A claim that nobody renewed within its time is no evidence: [`expiry`].
 //! 2. The strongest counts. One of whoever started the agent, or that it is starting, gives way to any other.
-//! 3. A weaker one that came to say otherwise after it was last heard corrects an event: hooks miss interrupts.
+//! 3. A weaker one that came to say otherwise after it was last heard corrects what was told once: hooks miss interrupts, a
+//!    conversation's record has no requests.
 //! 4. A weaker one that is still seen to say otherwise, longer after it than signals take ([`LAG`]), contradicts it: unknown.
 //! 5. Work behind a turn is work: it is not waiting.
 
@@ -16,6 +17,9 @@ use super::{Confidence, Moment, Source, State};
 /// How much later than the strongest signal a weaker one may still show what was before: titles are told once a second.
 pub const LAG: Duration = Duration::from_secs(3);
 
+/// How much later than what a conversation's record says a title may come to show what was before.
+const DRAWN: Duration = Duration::from_millis(1500);
+
 const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 
@@ -23,9 +27,12 @@ const HOUR: u64 = 60 * MINUTE;
 #[must_use]
 pub fn expiry(source: Source, state: State, moves: bool) -> Duration {
     let seconds = match (source, state) {
-        (Source::Osc7501 | Source::Hook, State::Working) => HOUR,
-        (Source::Osc7501 | Source::Hook, State::Starting) => 15 * MINUTE,
-        (Source::Osc7501 | Source::Hook, State::Waiting | State::NeedsInput | State::Unknown) => 24 * HOUR,
+        (Source::Osc7501 | Source::Hook | Source::Rollout, State::Working) => HOUR,
+        (Source::Osc7501 | Source::Hook | Source::Rollout, State::Starting) => 15 * MINUTE,
+        (
+            Source::Osc7501 | Source::Hook | Source::Rollout,
+            State::Waiting | State::NeedsInput | State::Unknown,
+        ) => 24 * HOUR,
         (Source::Registry, _) => 10 * MINUTE,
         (Source::Osc94 | Source::Osc133, _) => 10 * MINUTE,
         (Source::Title, _) if moves => 30,
@@ -173,8 +180,7 @@ impl Turns {
             let (by, best) = &held[won];
             if claim.state == best.state {
                 verdicts[at] = Verdict::Agrees;
-            } else if best.state == State::Starting || (*by == Source::Hook && corrects(*source, claim, best))
-            {
+            } else if best.state == State::Starting || corrects(*source, claim, *by, best) {
                 verdicts[won] = Verdict::Corrected(*source);
                 verdicts[at] = Verdict::Won;
                 winner = Some(at);
@@ -240,9 +246,27 @@ impl Turns {
     }
 }
 
-/// Whether a weaker source came to say otherwise after the hooks were last heard.
-fn corrects(source: Source, claim: &Claim, hook: &Claim) -> bool {
-    (source.is_whole() || source == Source::Screen) && claim.since > hook.seen
+/// Whether a weaker source came to say otherwise after one that tells of changes only was last heard.
+fn corrects(source: Source, claim: &Claim, by: Source, best: &Claim) -> bool {
+    let later = match (by, claim.state) {
+        (Source::Hook, _) => claim.since > best.seen,
+        // it goes on to be written while somebody is asked
+        (Source::Rollout, State::NeedsInput) => claim.since > best.since,
+        // a picture of a moment may be drawn after the moment is over
+        (Source::Rollout, _) => claim.since > best.seen.after(DRAWN),
+        (
+            Source::Osc7501
+            | Source::Registry
+            | Source::Osc94
+            | Source::Osc133
+            | Source::Title
+            | Source::Screen
+            | Source::Timing
+            | Source::Runtime,
+            _,
+        ) => false,
+    };
+    (source.is_whole() || source == Source::Screen) && later
 }
 
 impl Source {
@@ -250,16 +274,20 @@ impl Source {
     fn is_seen(self) -> bool {
         match self {
             Self::Osc7501 | Self::Hook | Self::Registry | Self::Title | Self::Screen => true,
-            Self::Osc94 | Self::Osc133 | Self::Timing | Self::Runtime => false,
+            Self::Rollout | Self::Osc94 | Self::Osc133 | Self::Timing | Self::Runtime => false,
         }
     }
 
     fn confidence(self) -> Confidence {
         match self {
             Self::Runtime => Confidence::Authoritative,
-            Self::Osc7501 | Self::Hook | Self::Registry | Self::Osc94 | Self::Osc133 | Self::Title => {
-                Confidence::Observed
-            }
+            Self::Osc7501
+            | Self::Hook
+            | Self::Registry
+            | Self::Rollout
+            | Self::Osc94
+            | Self::Osc133
+            | Self::Title => Confidence::Observed,
             Self::Screen | Self::Timing => Confidence::Inferred,
         }
     }

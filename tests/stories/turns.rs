@@ -90,10 +90,10 @@ fn an_agent_without_hooks_is_told_by_its_title() {
     let tmux = Tmux::start(&home);
     let supervisor = Supervisor::start(&home, &[&tmux]);
     let root = home.project("alpha");
-    let agent = Fake::window(&tmux, "main", "one", &root, "codex", &["--no-daemon"]).up(&tmux);
+    let agent = Fake::window(&tmux, "main", "one", &root, "gemini", &[]).up(&tmux);
     let id = agent.adopt(&tmux);
     supervisor.watching(&tmux, 1);
-    assert_eq!(turn(&home, &id)["state"], "unknown", "a title without a mark says nothing yet");
+    until(&home, &id, "waiting", &["title"]);
     agent.say(&tmux, "long [[ms=1000000]]");
     until(&home, &id, "working", &["title"]);
     tmux.ok(["send-keys", "-t", &agent.pane.id, "Escape"]);
@@ -106,6 +106,68 @@ fn an_agent_without_hooks_is_told_by_its_title() {
     assert_eq!(again["since"], told["since"]);
     agent.say(&tmux, "ask me [[ask]]");
     until(&home, &id, "needs_input", &["title"]);
+}
+
+#[test]
+fn a_codex_is_told_by_its_conversation_as_it_is_written() {
+    let home = Home::new();
+    let tmux = Tmux::start(&home);
+    let supervisor = Supervisor::start(&home, &[&tmux]);
+    let root = home.project("alpha");
+    let agent = Fake::window(&tmux, "main", "one", &root, "codex", &["--no-daemon"]).up(&tmux);
+    let id = agent.adopt(&tmux);
+    supervisor.watching(&tmux, 1);
+    assert_eq!(turn(&home, &id)["state"], "unknown", "a title without a mark says nothing yet");
+    agent.say(&tmux, "long secret words [[ms=1000000]]");
+    until(&home, &id, "working", &["rollout"]);
+    // with its first prompt its conversation is known, and not only once it is over
+    assert_eq!(home.record(&id).unwrap()["codeagent_session_id"], agent.conversation().as_str());
+    tmux.ok(["send-keys", "-t", &agent.pane.id, "Escape"]);
+    let told = until(&home, &id, "waiting", &["rollout"]);
+    assert!(told["why"].as_array().unwrap().iter().any(|one| one["event"] == "turn_aborted"), "{told:#}");
+    // a request is not written there: its title shows it, and that it is over
+    agent.ready(&tmux);
+    agent.say(&tmux, "ask me [[ask]]");
+    let told = until(&home, &id, "needs_input", &["title"]);
+    let rollout = told["why"].as_array().unwrap().iter().find(|one| one["source"] == "rollout").unwrap();
+    assert_eq!(
+        (&rollout["says"], &rollout["verdict"]["is"]),
+        (&json!("working"), &json!("corrected")),
+        "{told:#}"
+    );
+    tmux.ok(["send-keys", "-t", &agent.pane.id, "Enter"]);
+    let told = until(&home, &id, "waiting", &["rollout"]);
+    assert_eq!(told["attention"], Value::Null, "{told:#}");
+    // another conversation in the same process is followed, and none that is somebody else's
+    drop(supervisor);
+    let supervisor = Supervisor::start(&home, &[&tmux]);
+    supervisor.watching(&tmux, 1);
+    let again = until(&home, &id, "waiting", &["rollout"]);
+    assert_eq!(again["since"], told["since"], "known with its age after a restart");
+    let other = Fake::window(&tmux, "main", "two", &root, "codex", &["--no-daemon"]).up(&tmux);
+    other.say(&tmux, "of somebody else [[ms=1000000]]");
+    wait_until("the other one's conversation", DEADLINE, || other.file());
+    agent.ready(&tmux);
+    agent.say(&tmux, "/new");
+    agent.ready(&tmux);
+    assert_eq!(turn(&home, &id)["state"], "waiting");
+    agent.say(&tmux, "a new one [[ms=1000000]]");
+    until(&home, &id, "working", &["rollout", "title"]);
+    let new = wait_until("its conversation", DEADLINE, || {
+        let known = home.record(&id)?["codeagent_session_id"].as_str()?.to_owned();
+        (known == agent.known_conversation()?).then_some(known)
+    });
+    assert_ne!(Some(new), other.known_conversation());
+    until(&home, &id, "working", &["rollout"]);
+    let folder = home.home().join(".local/state/ait/sessions").join(&id);
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let text = fs::read(&path).unwrap();
+        let text = String::from_utf8_lossy(&text);
+        for secret in ["secret", "ask me", "alpha", agent.conversation().as_str()] {
+            assert!(!text.contains(secret), "{}: {text}", path.display());
+        }
+    }
 }
 
 #[test]

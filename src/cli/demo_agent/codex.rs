@@ -300,6 +300,14 @@ impl Ways for Codex {
         Taken { text, events }
     }
 
+    fn interrupted(&mut self) {
+        let told = json!({ "type": "turn_aborted", "turn_id": self.turn, "reason": "interrupted" });
+        if self.daemon.is_none() {
+            // a conversation that cannot be written goes on
+            let _ = self.append(&record("event_msg", &told));
+        }
+    }
+
     fn append(&mut self, text: &str) -> io::Result<()> {
         if text.is_empty() {
             return Ok(());

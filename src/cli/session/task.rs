@@ -1,7 +1,6 @@
 //! `ait task`: which conversations belong to a task, in the user's own Org or Markdown file; and the one of them that
 //! `ait resume --task` means.
 
-use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,13 +12,12 @@ use super::address::{Book, Found};
 use super::envelope::{self, Answer, Trouble};
 use super::{Format, Given, paths};
 use crate::cli::{Exit, Failure, ask, print, settings, sockets};
-use crate::lifecycle::identity;
 use crate::lifecycle::root::worktree;
-use crate::lifecycle::task_file::{self, TaskError};
-use crate::provider::{Catalog, Recorded};
+use crate::lifecycle::task_file::{self, TaskError, link_of, worktree_of};
+use crate::provider::Recorded;
 use crate::record::{Record, State};
 use crate::service::ServiceError;
-use crate::store::Store;
+use crate::store::{Store, System};
 use crate::task::{Entry, Link};
 
 /// Keep which conversations belong to a task in the task's own Org or Markdown file.
@@ -86,6 +84,7 @@ fn link(args: &LinkArgs) -> Result<Answer, Trouble> {
     };
     let links: Vec<Link> = records.iter().map(|record| link_of(&catalog, record)).collect();
     let changed = task_file::link(&paths, &args.file, &links).map_err(trouble)?;
+    task_file::remember(&store, &System::here(), &records, &args.file)?;
     let mut text = String::new();
     let mut sessions = Vec::new();
     for (record, link) in records.iter().zip(&links) {
@@ -132,36 +131,6 @@ fn here(store: &Store) -> Result<Vec<Arc<Record>>, Trouble> {
         return Err(trouble.hint("name one: `ait task link FILE ID`; `ait list --all` shows them"));
     }
     Ok(mine)
-}
-
-/// The worktree of a record: of the folder its agent works in, else its project.
-fn worktree_of(record: &Record) -> String {
-    let cwd = record.ait.cwd.as_deref().filter(|cwd| !cwd.is_empty()).unwrap_or(&record.root);
-    let found = worktree(Path::new(cwd)).and_then(|folder| folder.into_os_string().into_string().ok());
-    found.unwrap_or_else(|| record.root.clone())
-}
-
-/// What is known of a record's conversation: by its provider's own account, else as it is recorded.
-fn link_of(catalog: &Catalog, record: &Record) -> Link {
-    let mut earlier = record.ait.earlier.clone().unwrap_or_default();
-    let recorded = record.codeagent_session_id.clone();
-    let nothing = BTreeMap::new();
-    let environment = record.ait.env.as_ref().unwrap_or(&nothing);
-    let agent = record.agent_process().filter(|_| matches!(record.state, State::Live));
-    let told = agent.and_then(|agent| identity::conversation(&record.agent_kind, &agent, environment));
-    let session = match told {
-        Some(told) if told != recorded => {
-            earlier.push(recorded);
-            told
-        }
-        Some(_) | None => recorded,
-    };
-    Link {
-        worktree: worktree_of(record),
-        backend: record.agent_kind.clone(),
-        session: Some(session).filter(|id| catalog.fits(&record.agent_kind, id)),
-        earlier: earlier.into_iter().filter(|id| !id.is_empty()).collect(),
-    }
 }
 
 /// The session of a task file that is meant: the one there is, the one whose conversation begins so, or the one that is chosen.

@@ -50,9 +50,14 @@ pub(super) fn told(view: &View, provider: &str, otherwise: &str) -> Value {
 fn kind(source: Option<Source>) -> &'static str {
     match source {
         Some(Source::Hook) => "provider_hook",
-        Some(Source::Osc7501 | Source::Osc94 | Source::Osc133 | Source::Registry | Source::Title) => {
-            "console_observation"
-        }
+        Some(
+            Source::Osc7501
+            | Source::Osc94
+            | Source::Osc133
+            | Source::Registry
+            | Source::Rollout
+            | Source::Title,
+        ) => "console_observation",
         Some(Source::Screen | Source::Timing) => "terminal_heuristic",
         Some(Source::Runtime) | None => "runtime",
     }

@@ -5,6 +5,7 @@
 
 mod head;
 mod index;
+mod turn;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,6 +19,7 @@ use super::environment::Environment;
 use super::{Conversation, Doubt, Located, Miss};
 use crate::provider::Provider;
 use head::{Head, head};
+pub use turn::Rollout;
 
 /// What is appended to the id in a rollout's name.
 const ENDINGS: &[&str] = &[".jsonl", ".jsonl.zst", ".json"];

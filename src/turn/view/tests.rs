@@ -104,3 +104,44 @@ fn starting_gives_way_to_whoever_shows_more() {
         assert_eq!((view.state, view.source), (State::Waiting, Some(source)));
     }
 }
+
+/// A conversation's record tells at once of a turn's beginning and end, and of no request.
+#[test]
+fn a_conversations_record_gives_way_to_a_request_and_not_to_a_late_picture() {
+    let written = |turns: &mut Turns, state, since: i64, grown: i64| {
+        let seen = Observation::of(Source::Rollout, Some(state), at(grown), "written");
+        turns.observe(&Observation { since: Some(at(since)), ..seen });
+    };
+    let is = |turns: &Turns, seconds| {
+        let view = turns.view(at(seconds));
+        (view.state, view.source)
+    };
+    let by = |state, source| (state, Some(source));
+    let mut turns = Turns::new("r");
+    seen(&mut turns, Source::Title, State::Waiting, 0);
+    written(&mut turns, State::Working, 10, 10);
+    assert_eq!(is(&turns, 10), by(State::Working, Source::Rollout), "the title is a moment old");
+    seen(&mut turns, Source::Title, State::Working, 11);
+    seen(&mut turns, Source::Title, State::NeedsInput, 20);
+    written(&mut turns, State::Working, 10, 25);
+    assert_eq!(is(&turns, 25), by(State::NeedsInput, Source::Title), "another tool went on meanwhile");
+    written(&mut turns, State::Waiting, 26, 26);
+    assert_eq!(is(&turns, 26), by(State::Waiting, Source::Rollout), "it was denied");
+    seen(&mut turns, Source::Title, State::Working, 27);
+    assert_eq!(is(&turns, 27), by(State::Waiting, Source::Rollout), "drawn before it ended");
+    seen(&mut turns, Source::Title, State::Waiting, 28);
+    seen(&mut turns, Source::Title, State::Working, 40);
+    assert_eq!(is(&turns, 40), by(State::Working, Source::Title), "of another conversation");
+    // an interrupt that no hook tells of, while work of an earlier request goes on to be written
+    let mut turns = Turns::new("r");
+    hook(&mut turns, What::TurnStarted, 0);
+    written(&mut turns, State::Working, 0, 5);
+    assert_eq!(is(&turns, 5), by(State::Working, Source::Hook));
+    let asks = What::AttentionRequested { attention: crate::turn::Need::Approval, request: None, tool: None };
+    hook(&mut turns, asks, 6);
+    written(&mut turns, State::Working, 0, 30);
+    assert_eq!(is(&turns, 30), by(State::NeedsInput, Source::Hook));
+    written(&mut turns, State::Waiting, 31, 31);
+    assert_eq!(is(&turns, 31), by(State::Waiting, Source::Rollout));
+    assert!(turns.view(at(31)).attention.is_none() && turns.current.is_none(), "its turn is over");
+}

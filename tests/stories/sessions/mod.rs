@@ -1,6 +1,7 @@
 //! The session command line on a tmux full of a user's habits.
 
 mod activity;
+mod attach;
 mod called;
 mod identity;
 mod list;

@@ -129,6 +129,70 @@ fn a_conversation_that_is_not_known_yet_is_written_in_place_later() {
     assert_eq!(fs::read_to_string(&file).unwrap(), known);
 }
 
+/// A task file with one Codex linked that has no conversation yet, and has its first one now; what the file was before.
+fn first_words(home: &Home, tmux: &Tmux, settings: &str) -> (Fake, String, String) {
+    let folder = home.home().join(".config/ait");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("config.toml"), settings).unwrap();
+    let folder = worktree(home, "alpha");
+    let file = task(home, "task.md", "# Carts\n");
+    let agent = Fake::window(tmux, "main", "cart", &folder, "codex", &["--no-daemon"]).up(tmux);
+    let id = agent.adopt(tmux);
+    ait(home, &folder, &["task", "link", &file, &id]).ok();
+    let linked = fs::read_to_string(&file).unwrap();
+    (agent, file, linked)
+}
+
+#[test]
+fn a_task_file_follows_its_conversations_where_that_is_wanted() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    let (agent, file, linked) = first_words(&home, &tmux, "tracking = true\n");
+    let _supervisor = Supervisor::start(&home, &[&tmux]);
+    assert!(!linked.contains("session:"), "{linked}");
+    agent.prompt(&tmux, "hello");
+    let follows = |what: &str, conversation: &str| {
+        wait_until(what, DEADLINE, || {
+            let text = fs::read_to_string(&file).ok()?;
+            let named = format!("<!-- ait:session-id {conversation} -->");
+            (text.contains(&named) && text.contains(&format!("session: {conversation}"))).then_some(text)
+        })
+    };
+    let first = agent.conversation();
+    let text = follows("its first conversation in the file", &first);
+    assert_eq!(text.lines().count(), linked.lines().count() + 1, "in place: {text}");
+    agent.say(&tmux, "/new");
+    agent.ready(&tmux);
+    agent.say(&tmux, "once more");
+    let second = wait_until("its next conversation", DEADLINE, || {
+        agent.known_conversation().filter(|conversation| *conversation != first)
+    });
+    let text = follows("its next conversation in the file", &second);
+    assert!(
+        !text.contains(&first) && text.matches("backend: codex").count() == 1,
+        "its entry goes along: {text}"
+    );
+}
+
+#[test]
+fn a_task_file_is_written_by_nobody_unasked() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    let (agent, file, linked) = first_words(&home, &tmux, "");
+    let _supervisor = Supervisor::start(&home, &[&tmux]);
+    agent.prompt(&tmux, "hello");
+    let conversation = agent.conversation();
+    home.store_until("its conversation on record", |home| {
+        home.records()
+            .iter()
+            .any(|record| record["codeagent_session_id"] == conversation.as_str())
+            .then_some(())
+    });
+    // a round trip through the supervisor, which has heard of it by then
+    home.ait(["status", "--json"]);
+    assert_eq!(fs::read_to_string(&file).unwrap(), linked);
+}
+
 #[test]
 fn the_one_conversation_of_a_task_comes_straight_back() {
     let home = Home::new();
