@@ -302,16 +302,35 @@ impl Freeze {
         if known || self.order.dry_run {
             return self.capture(target);
         }
+        let bind = self.binding(&target);
+        self.go(Stage::Noting(target), bind);
+    }
+
+    fn binding(&self, target: &Target) -> Act {
         // an upsert would bring one that was lost meanwhile back to life
-        let bind = Bind {
+        Act::Apply(Box::new(Verb::Bind(Box::new(Bind {
             line: vec![target.agent.clone()],
             agent: target.agent.clone(),
             generation: target.record.ait.generation,
             session_id: target.record.codeagent_session_id.clone(),
             transcript: self.transcript.clone(),
             instead_of: Some(target.record.codeagent_session_id.clone()),
-        };
-        self.go(Stage::Noting(target), Act::Apply(Box::new(Verb::Bind(Box::new(bind)))));
+        }))))
+    }
+
+    /// The path is a convenience: a refusal stops nothing, `freeze-begin` has its own guards. A busy store is asked again.
+    fn noted(&mut self, now: Duration, target: Target, applied: Applied) {
+        match applied {
+            Applied::Failed(_) if self.course.again(now, &STORE) => {
+                self.stage = Stage::Noting(target);
+                return;
+            }
+            Applied::Failed(why) => {
+                self.course.warn(format!("the file of its conversation is not noted: {why}"))
+            }
+            Applied::Done(_) | Applied::Refused(_) => {}
+        }
+        self.capture(target);
     }
 
     fn capture(&mut self, target: Target) {
@@ -564,6 +583,11 @@ impl Freeze {
                 self.stage = Stage::Locating(target);
                 self.course.act(Act::Locate);
             }
+            Stage::Noting(target) => {
+                let bind = self.binding(&target);
+                self.stage = Stage::Noting(target);
+                self.course.act(bind);
+            }
             // a busy store: the capture is taken anew with the next try
             Stage::Capturing(target) => {
                 self.stage = Stage::Capturing(target);
@@ -599,7 +623,7 @@ impl Freeze {
     /// that it goes on to its end, which is near.
     fn stopped(&mut self) {
         self.course.stop = true;
-        if matches!(self.stage, Stage::Locating(_)) && self.course.due.is_some() {
+        if matches!(self.stage, Stage::Locating(_) | Stage::Noting(_)) && self.course.due.is_some() {
             self.finish(stopped());
         }
     }
@@ -659,8 +683,7 @@ impl Coordinator for Freeze {
             (Stage::Knowing(target), Heard::Family(family)) => self.known(target, family),
             (Stage::Examining(target), Heard::Sight(sight)) => self.examined(target, sight),
             (Stage::Locating(target), Heard::Conversation(found)) => self.located(now, target, found),
-            // the path is a convenience: a refusal stops nothing, freeze-begin has its own guards
-            (Stage::Noting(target), Heard::Applied(_)) => self.capture(target),
+            (Stage::Noting(target), Heard::Applied(applied)) => self.noted(now, target, applied),
             (Stage::Capturing(target), Heard::Captured(captured)) => self.captured(target, captured),
             (Stage::Beginning(target), Heard::Applied(applied)) => self.begun(now, target, applied),
             (Stage::Holding(held), Heard::Record(record)) => self.held(held, record),
@@ -729,4 +752,44 @@ fn refusal(refused: &Refused) -> Outcome {
         }
     };
     Outcome::new(End::Refused, word, refused.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::StateName;
+    use crate::record::testing::sample;
+
+    #[test]
+    fn a_store_that_is_busy_as_the_conversations_file_is_noted_is_asked_again() {
+        let record = Box::new(sample(StateName::Live));
+        let task = Task { record: record.id, me: ProcessId::new(5, "50") };
+        let (pane, agent) = (PaneId(1), ProcessId::new(41, "410"));
+        let target = Target { record, pane, process: agent.clone(), agent, closes: true };
+        for last in [true, false] {
+            let mut freeze = Freeze::new(Order { task: task.clone(), policy: Policy::Force, dry_run: false });
+            while freeze.next_act().is_some() {}
+            freeze.stage = Stage::Locating(target.clone());
+            let path = "/c/file.jsonl".to_owned();
+            freeze.handle(Duration::ZERO, Heard::Conversation(Conversation::Present { path }));
+            for pause in STORE {
+                let bound = |act: &Act| matches!(act, Act::Apply(verb) if matches!(**verb, Verb::Bind(_)));
+                assert!(freeze.next_act().is_some_and(|act| bound(&act)));
+                freeze.handle(Duration::ZERO, Heard::Applied(Applied::Failed("the store is busy".into())));
+                assert_eq!((freeze.next_act(), freeze.deadline()), (None, Some(pause)));
+                freeze.handle(pause, Heard::Time);
+            }
+            assert!(matches!(freeze.next_act(), Some(Act::Apply(_))));
+            let applied = if last {
+                Applied::Done(record::Outcome::Enriched)
+            } else {
+                Applied::Failed("the store is busy".into())
+            };
+            freeze.handle(Duration::ZERO, Heard::Applied(applied));
+            assert_eq!(freeze.next_act(), Some(Act::Capture), "the file is a convenience");
+            freeze.handle(Duration::ZERO, Heard::Captured(Err("no".into())));
+            let Some(Act::Finish(outcome)) = freeze.next_act() else { panic!("it is over") };
+            assert_eq!(outcome.warnings.is_empty(), last, "{outcome:?}");
+        }
+    }
 }

@@ -170,7 +170,7 @@ impl Case {
                         !over || self.repeated,
                         "{}: it ends before the cut\n{}",
                         self.cut,
-                        self.running.told()
+                        self.told(world, seen, allowed)
                     );
                     if over {
                         self.phase = Phase::NotReached;
