@@ -114,6 +114,7 @@ fn a_turn_a_question_and_a_draft_are_seen_from_outside() {
     agent.say(&tmux, "long [[ms=1000000]]");
     agent.screen_until(&tmux, "the turn", |screen| screen.contains("esc to interrupt"));
     status("busy");
+    wait_until("the hook of the prompt", DEADLINE, || (events(&home).len() == 2).then_some(()));
     tmux.ok(["send-keys", "-t", &agent.pane.id, "Escape"]);
     agent.ready(&tmux);
     status("idle");
