@@ -1,7 +1,7 @@
 //! The benches: what the product costs, each figure beside a floor measured in the same run. Goals are printed, not
 //! asserted.
 //!
-//! `cargo bench --bench bench` runs all; `-- store`, `-- hook`, `-- recovered` or `-- latency` one part. The parser's benches are in `parser/benches`.
+//! `cargo bench --bench bench` runs all; `-- store`, `-- hook`, `-- sessions`, `-- recovered` or `-- latency` one part. The parser's benches are in `parser/benches`.
 
 #![cfg(target_os = "linux")]
 #![allow(
@@ -15,6 +15,7 @@ mod figures;
 mod hook;
 mod latency;
 mod recovered;
+mod sessions;
 mod signs;
 mod store;
 #[path = "../stories/support/mod.rs"]
@@ -27,13 +28,16 @@ fn main() {
     if runs("latency") {
         figures::print(&latency::run());
     }
+    if runs("sessions") {
+        figures::print(&sessions::run());
+    }
     if runs("hook") {
         hook::run();
     }
     if runs("recovered") {
         recovered::run();
     }
-    let alone = ["latency", "hook", "recovered"];
+    let alone = ["latency", "hook", "recovered", "sessions"];
     if named.is_empty() || named.iter().any(|name| !alone.iter().any(|part| name.contains(part))) {
         let mut criterion = criterion::Criterion::default().configure_from_args();
         turn::benches(&mut criterion);
