@@ -115,11 +115,15 @@ pub(crate) fn say(
             Ok(answer.exit)
         }
         (Format::Json, Ok(answer)) => {
-            let mut line = json!({"schema_version": face.schema(command), "ok": true, "data": answer.data});
-            if let (Some(line), false) = (line.as_object_mut(), answer.warnings.is_empty()) {
+            let mut line = Map::new();
+            line.insert("schema_version".to_owned(), face.schema(command).into());
+            line.insert("ok".to_owned(), true.into());
+            // as it is: of a long list a copy would be half of the work
+            line.insert("data".to_owned(), answer.data);
+            if !answer.warnings.is_empty() {
                 line.insert("warnings".to_owned(), answer.warnings.into());
             }
-            print::json_line(&line)?;
+            print::json_line(&Value::Object(line))?;
             Ok(answer.exit)
         }
         (format, Err(trouble)) => refuse(face, command, format, trouble),

@@ -9,7 +9,7 @@ use super::look::Look;
 use super::look::Status;
 use super::turn_state;
 use super::view::{Around, View, now};
-use super::{Given, paths};
+use super::{Format, Given, paths};
 use crate::cli::turned::{self, Turned};
 use crate::cli::{Exit, Failure, block_on_any, print, settings};
 use crate::store::{Paths, Store};
@@ -60,7 +60,10 @@ fn list(args: &Args) -> Result<Answer, Trouble> {
     listed.sort_by(|(a, _), (b, _)| {
         b.updated_at.cmp(&a.updated_at).then(b.created_at.cmp(&a.created_at)).then(a.id.cmp(&b.id))
     });
-    let text = text(face, &listed);
+    let text = match args.given.format {
+        Format::Text => text(face, &listed),
+        Format::Json => String::new(),
+    };
     let mut answer = Answer::new(listed.into_iter().map(|(view, _)| view).collect::<Vec<_>>(), text)?;
     answer.warnings = book.warnings();
     answer.warnings.extend(led_away(&paths, &found));
