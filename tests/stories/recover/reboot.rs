@@ -5,7 +5,7 @@ use rustix::process::Signal;
 use crate::reboot::another_boot;
 use crate::support::DEADLINE;
 
-use super::{Fleet, supervisor};
+use super::{Fleet, running, supervisor};
 
 /// SIGTERM to agents, server and supervisor as a shutdown sends it, then another boot; `between` runs as the agents have got
 /// theirs and the server has not.
@@ -54,4 +54,31 @@ fn agents_whose_end_was_written_before_the_servers_are_back_with_their_companion
     fleet.tmux.boot();
     fleet.supervisor = supervisor(&fleet.home, &fleet.tmux);
     fleet.all_back(old);
+}
+
+#[test]
+fn what_was_dropped_on_purpose_is_not_brought_back() {
+    let mut fleet = Fleet::new(&["alpha"]);
+    let at = fleet.agents.iter().position(|member| member.place.window == "alone").expect("one by itself");
+    let dropped = fleet.agents.remove(at);
+    fleet.home.ait(["drop", "--force", &dropped.id]).ok();
+    assert!(fleet.home.record(&dropped.id).is_none());
+    let old = shut_down(&mut fleet, |_| {});
+    fleet.supervisor = supervisor(&fleet.home, &fleet.tmux);
+    fleet.all_back(old);
+    assert!(fleet.home.record(&dropped.id).is_none(), "its record is not back");
+    assert_eq!(running(&fleet.home, &dropped.conversation), 0);
+    let names = fleet.tmux.ok(["list-windows", "-a", "-F", "#{window_name}"]);
+    assert!(!names.lines().any(|name| name == dropped.place.window), "nor is its window: {names}");
+    // all of them, and nothing is left to come back
+    for member in &fleet.agents {
+        fleet.home.ait(["drop", "--force", &member.id]).ok();
+    }
+    fleet.agents.clear();
+    shut_down(&mut fleet, |_| {});
+    fleet.tmux.boot();
+    fleet.supervisor = supervisor(&fleet.home, &fleet.tmux);
+    let told = fleet.home.ait(["recover"]).ok().text();
+    assert!(fleet.home.records().is_empty(), "{told}");
+    assert_eq!(fleet.tmux.panes().len(), 1, "only what the user started: {told}");
 }
