@@ -77,17 +77,28 @@ impl Supervisor {
     }
 
     /// An earlier script writes the shared fields and drops our object: what it dropped is put back for a record that is
-    /// otherwise where it was.
+    /// otherwise where it was. Of one that moved before it was back, what does not say where it is.
     fn note_stripped(&mut self, before: &StoreView, records: &Records) {
+        let pane = |record: &Record| (record.location.pane_id(), record.location.process().map(|p| p.pid));
         // until it is back; a write that was under way meanwhile says nothing of it
-        self.stripped.retain(|id, _| records.get(*id).is_some_and(|record| record.ait == Ours::default()));
+        self.stripped.retain(|id, known| {
+            let Some(record) = records.get(*id).filter(|record| record.ait == Ours::default()) else {
+                return false;
+            };
+            if pane(known) != pane(record) {
+                known.location = record.location.clone();
+                known.state = record.state.clone();
+                let ours = &mut known.ait;
+                (ours.agent, ours.server, ours.window_id) = (None, None, None);
+                (ours.window_index, ours.window_layout) = (None, None);
+            }
+            known.ait != Ours::default()
+        });
         for record in records.iter().filter(|record| record.ait == Ours::default()) {
             let Some(known) = before.records.get(record.id).filter(|known| known.ait != Ours::default())
             else {
                 continue;
             };
-            let pane =
-                |record: &Record| (record.location.pane_id(), record.location.process().map(|p| p.pid));
             if pane(known) == pane(record) {
                 self.stripped.insert(record.id, Box::new(known.as_ref().clone()));
             }
@@ -372,5 +383,37 @@ mod tests {
         stage.tell(Input::Listener { socket: one.socket.clone(), pid: None });
         assert!(stage.supervisor.servers.contains_key(&one.socket));
         assert_eq!(stage.supervisor.plans.count(), 1);
+    }
+
+    #[test]
+    fn what_was_dropped_of_a_record_that_moved_is_put_back_without_its_place() {
+        let put_back = |actions: &[Action]| {
+            let write = actions.iter().find_map(|action| match action {
+                Action::Write { ticket, changes } => Some((*ticket, changes.first()?.1.clone())),
+                _ => None,
+            });
+            let Some((ticket, Verb::Enrich { at, ours, .. })) = write else { panic!("{actions:?}") };
+            (ticket, at, ours)
+        };
+        let mut stage = Stage::new(Vec::new());
+        let one = One::new(1);
+        one.comes(&mut stage);
+        let stripped = Record { ait: Ours::default(), ..one.record() };
+        let actions = stage.tell(Input::Store(Ok(view(vec![stripped.clone()]))));
+        let (ticket, at, ours) = put_back(&actions);
+        assert_eq!((at, *ours), (one.record().location, one.record().ait));
+        // a freeze that was under way ends meanwhile
+        let state = crate::record::State::Frozen { lost: None };
+        let moved = view(vec![Record { location: Location::Gone, state, ..stripped }]);
+        stage.tell(Input::Store(Ok(moved.clone())));
+        let refused = Refused::NoEvidence {
+            id: one.record().id,
+            verb: crate::record::VerbName::Enrich,
+            why: "other_process",
+        };
+        let written = Written { results: vec![Err(refused)], view: moved };
+        let (_, at, ours) = put_back(&stage.tell(Input::Written { ticket, result: Ok(written) }));
+        assert_eq!(at, Location::Gone);
+        assert_eq!(*ours, Ours { host: Some(Host::Pane), ..Ours::default() }, "it says nothing of a place");
     }
 }
