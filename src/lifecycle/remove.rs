@@ -1,5 +1,7 @@
 //! Removing a session for good: its agent is ended and its pane verified gone, and only then record, archive line and folder go.
 
+use std::io;
+use std::path::Path;
 use std::time::Duration;
 
 use super::perform::{self, Stops, World};
@@ -117,7 +119,7 @@ pub async fn remove(
     }
     let folder = turns::folder(world.store.paths(), id);
     match folder.symlink_metadata() {
-        Ok(meta) if meta.is_dir() => std::fs::remove_dir_all(&folder)?,
+        Ok(meta) if meta.is_dir() => remove_folder(&folder)?,
         // a link is taken away, never followed
         Ok(_) => std::fs::remove_file(&folder)?,
         Err(_) => {}
@@ -125,6 +127,21 @@ pub async fn remove(
     world.store.remove_captures(id);
     world.store.delete_archived(id, world.system.facts().now, PATIENCE)?;
     Ok(Removed { killed })
+}
+
+/// How often a folder is removed again into which something was written meanwhile.
+const REMOVALS: usize = 100;
+
+/// Removes a folder with all that is in it. The agent's last words may be on their way into it: what comes is removed as well.
+fn remove_folder(folder: &Path) -> io::Result<()> {
+    for _ in 1..REMOVALS {
+        match std::fs::remove_dir_all(folder) {
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            removed => return removed,
+        }
+    }
+    std::fs::remove_dir_all(folder)
 }
 
 /// Ends a live record's agent; whether anything had to be ended. A shell it was typed into is the user's, and so is its pane.
@@ -207,5 +224,30 @@ fn gone(process: &ProcessId) -> Result<bool, NotRemoved> {
             true => Ok(true),
             false => Err(NotRemoved::StillThere(format!("process {}", process.pid))),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_is_written_to_is_removed_all_the_same() {
+        let home = tempfile::tempdir().unwrap();
+        for round in 0..50 {
+            let folder = home.path().join(round.to_string());
+            std::fs::create_dir(&folder).unwrap();
+            let (to, (begun, begins)) = (folder.clone(), std::sync::mpsc::channel());
+            let writer = std::thread::spawn(move || {
+                let write = |n: u32| std::fs::write(to.join(n.to_string()), "");
+                for _ in (0..500).take_while(|n| write(*n).is_ok()) {
+                    let _ = begun.send(());
+                }
+            });
+            begins.recv().unwrap();
+            remove_folder(&folder).unwrap();
+            writer.join().unwrap();
+            assert!(!folder.exists());
+        }
     }
 }
