@@ -78,12 +78,11 @@ impl Performer<'_> {
     /// A conversation that this agent may show, and no other terminal is known to.
     fn other(&self, record: &Record, agent: &ProcessId, home: &Path) -> Option<String> {
         let catalog = &self.world.catalog;
-        let known = self.world.store.read().ok()?;
+        // without the records nobody is known to show anything but what its arguments say
+        let known = self.world.store.read().ok();
+        let records = || known.iter().flat_map(|known| known.records.iter());
         let shown_by = |terminal: &Facts| {
-            let of = known
-                .records
-                .iter()
-                .find(|one| one.agent_process().is_some_and(|agent| is_of(&agent, terminal)));
+            let of = records().find(|one| one.agent_process().is_some_and(|agent| is_of(&agent, terminal)));
             let recorded = of.map(|one| one.codeagent_session_id.clone()).filter(|id| !id.is_empty());
             recorded.or_else(|| catalog.session_id(shared::KIND, &terminal.argv))
         };
@@ -104,11 +103,11 @@ impl Performer<'_> {
                 Located::Present { cwd, .. } if cwd.as_deref().is_none_or(|cwd| cwd == folder) => {
                     return Some(id);
                 }
-                // nothing was said in it yet, and nothing tells whose it is
-                Located::Missing { why: Miss::NoConversation | Miss::NoTurn | Miss::NoStore } => {
-                    fresh.push(id)
-                }
-                _ => {}
+                // nothing was said in it yet, or it cannot be read: nothing tells whose it is
+                Located::Missing { why: Miss::NoConversation | Miss::NoTurn | Miss::NoStore }
+                | Located::Ambiguous { .. }
+                | Located::Unknown { .. } => fresh.push(id),
+                Located::Present { .. } | Located::Missing { .. } => {}
             }
         }
         fresh.into_iter().nth(strangers)
