@@ -235,8 +235,9 @@ fn a_command_that_does_not_end_is_ended_and_holds_up_nobody() {
     assert_eq!(status["trouble"], "it took longer than 1 s and was ended");
     assert_eq!(pids(&home).len(), 2);
     wait_until("its processes to be gone", DEADLINE, || {
-        // what it left behind is collected by process 1, or by nobody
-        pids(&home).into_iter().all(|pid| matches!(proc::state(pid), None | Some('Z'))).then_some(())
+        // itself it is collected by us; what it left behind by process 1, or by nobody
+        let (itself, left) = (pids(&home)[0], pids(&home)[1]);
+        (proc::state(itself).is_none() && matches!(proc::state(left), None | Some('Z'))).then_some(())
     });
     let told = home.ait(["status"]).code(10);
     assert!(told.text().contains("the command of `[notify]` does not work: it took longer"), "{told}");
