@@ -21,8 +21,12 @@ use crate::tmux::{OneShot, Unanswered};
 
 /// The longest prompt, in bytes.
 const PROMPT: u64 = 8 * 1024 * 1024;
-/// Options of Claude Code that choose the conversation: that choice is ours.
-const RESERVED: [&str; 5] = ["--session-id", "--resume", "--continue", "--fork-session", "--from-pr"];
+/// Options of an agent that choose its conversation or its folder, which is not for its own words: the long ones, and the letters
+/// of the short ones, to which a value may be attached.
+type Reserved = (&'static [&'static str], &'static [&'static str]);
+const OF_CLAUDE: Reserved =
+    (&["--session-id", "--resume", "--continue", "--fork-session", "--from-pr"], &["-r", "-c"]);
+const OF_CODEX: Reserved = (&["--cd", "--last", "--all", "--include-non-interactive"], &["-C"]);
 
 /// A session to begin.
 #[derive(Debug, Clone, ClapArgs)]
@@ -154,23 +158,23 @@ impl Begin {
         Err(Trouble::new(Exit::USAGE, "parse-error", message).of_no_command())
     }
 
-    /// Words that would choose another conversation than the one that is recorded.
+    /// Words that would choose another conversation or another folder than the one that is recorded.
     pub(super) fn refuse_reserved(&self) -> Result<(), Trouble> {
+        let (long, short) = match self.agent.as_str() {
+            "claude" => OF_CLAUDE,
+            "codex" => OF_CODEX,
+            _ => return Ok(()),
+        };
         let reserved = |word: &&String| {
             let name = word.split('=').next().unwrap_or(word);
-            let short = (word.starts_with("-r") || word.starts_with("-c")) && !word.starts_with("--");
-            RESERVED.contains(&name) || short
+            long.contains(&name) || short.iter().any(|letter| word.starts_with(letter))
         };
-        match self.agent_arg.iter().find(reserved) {
-            Some(word) if self.agent == "claude" => {
-                let flag = word.split('=').next().unwrap_or(word);
-                let message =
-                    format!("{flag} chooses the conversation; that is not for an agent's own words");
-                let trouble = Trouble::new(Exit::USAGE, "reserved-agent-arg", message);
-                Err(trouble.detail("agent", self.agent.as_str()).detail("flag", flag))
-            }
-            Some(_) | None => Ok(()),
-        }
+        let Some(word) = self.agent_arg.iter().find(reserved) else { return Ok(()) };
+        let flag = word.split('=').next().unwrap_or(word);
+        let message =
+            format!("{flag} chooses its conversation or its folder; that is not for an agent's own words");
+        let trouble = Trouble::new(Exit::USAGE, "reserved-agent-arg", message);
+        Err(trouble.detail("agent", self.agent.as_str()).detail("flag", flag))
     }
 
     /// Its program, where it was given.

@@ -61,6 +61,12 @@ impl Trouble {
         self
     }
 
+    /// Its exit code and its code.
+    #[cfg(test)]
+    pub(super) fn codes(&self) -> (Exit, &'static str) {
+        (self.exit, self.code)
+    }
+
     /// The same, as a failure of the call and not of its command.
     pub(super) fn of_no_command(mut self) -> Self {
         self.general = true;

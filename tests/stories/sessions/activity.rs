@@ -156,6 +156,7 @@ fn a_late_end_of_a_turn_that_was_interrupted_changes_nothing() {
     let home = Home::new();
     let tmux = habits(&home);
     let agent = Agent::start(&tmux, "main", "work");
+    let mut last = Value::Null;
     for (number, kind, turn) in [
         (1, "turn_started", "A"),
         (2, "turn_started", "B"),
@@ -164,6 +165,10 @@ fn a_late_end_of_a_turn_that_was_interrupted_changes_nothing() {
     ] {
         let change = json!({"event_id": format!("e{number}"), "kind": kind, "provider_turn_id": turn});
         let state = told(&home, &agent.id, &change);
+        if number == 4 {
+            assert_eq!(state["last_turn"], last, "it is still the other one");
+        }
+        last = state["last_turn"].clone();
         if number >= 3 {
             assert_eq!(
                 (&state["phase"], &state["last_turn"]["outcome"]),

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{data, envelope, habits};
+use super::{Asked, data, envelope, habits};
 use crate::support::{AIT, Home, Ran};
 
 #[track_caller]
@@ -75,22 +75,6 @@ fn a_session_is_told_and_meant_by_its_name() {
     assert_eq!((&left[0]["id"], &left[0]["status"]), (&other["id"], &"running".into()));
 }
 
-/// The words of each call of tmux that makes a session, as they were given.
-fn launches(home: &Home) -> Vec<Vec<String>> {
-    let text = std::fs::read_to_string(home.root().join("launches")).unwrap_or_default();
-    let calls = text.split("\0\n").filter(|call| !call.is_empty());
-    calls.map(|call| call.split('\0').map(str::to_owned).collect()).collect()
-}
-
-/// From here on [`launches`] are written down.
-fn watched(home: &Home) {
-    let file = home.root().join("launches");
-    home.wrap_tmux(&format!(
-        "case \" $* \" in *' new-session '*) {{ printf '%s\\0' \"$@\"; echo; }} >> '{}';; esac\nexec \"$TMUX_REAL\" \"$@\"",
-        file.display()
-    ));
-}
-
 /// An agent that writes down its words and its variables, and waits.
 fn told_agent(home: &Home, name: &str) {
     home.script(
@@ -107,7 +91,7 @@ fn told_agent(home: &Home, name: &str) {
 fn its_three_agents_start_with_its_words() {
     let home = Home::new();
     let tmux = habits(&home);
-    watched(&home);
+    let asked = Asked::of(&home);
     let cwd = home.project("alpha").display().to_string();
     let state = home.home().join(".local/state/ait").display().to_string();
     for (agent, own) in [
@@ -116,7 +100,7 @@ fn its_three_agents_start_with_its_words() {
         ("hermes", vec!["chat"]),
     ] {
         told_agent(&home, agent);
-        let _ = std::fs::remove_file(home.root().join("launches"));
+        asked.forget();
         let words = [
             "start",
             "--agent",
@@ -143,7 +127,7 @@ fn its_three_agents_start_with_its_words() {
         let heard = std::fs::read_to_string(home.root().join(format!("{agent}.words"))).unwrap();
         assert_eq!(heard.lines().collect::<Vec<_>>(), own, "{agent}");
         // one command of tmux, word by word, behind the socket
-        let [call] = &launches(&home)[..] else { panic!("{agent}: {:#?}", launches(&home)) };
+        let [call] = &asked.with("new-session")[..] else { panic!("{agent}: {:#?}", asked.calls()) };
         let begin = call.iter().position(|word| word == "new-session").unwrap();
         let session = format!("hs-{agent}-{id}");
         let launch = text(&record["ait"]["runtime_id"]);
@@ -176,7 +160,7 @@ fn its_three_agents_start_with_its_words() {
             "Fix API"
         );
     }
-    home.unwrap_tmux();
+    drop(asked);
     let listed = told(&called(&home, &["list", "--format", "json"]).ok(), "list");
     let agents: Vec<&str> =
         listed.as_array().unwrap().iter().map(|one| one["agent"].as_str().unwrap()).collect();
@@ -194,8 +178,9 @@ fn a_conversation_comes_back_with_its_words() {
     let tmux = habits(&home);
     home.agent_program("codex");
     for (agent, method) in [("claude", "claude-explicit-session-id"), ("codex", "codex-session-meta")] {
+        let own = ["--agent-arg=--model", "--agent-arg=some-model"];
         let words = ["start", "--agent", agent, "--id", agent, "--prompt", "one", "--format", "json"];
-        let seen = told(&called(&home, &words).ok(), "start");
+        let seen = told(&called(&home, &[&words[..], &own].concat()).ok(), "start");
         let resume = &seen["provider_resume"];
         let conversation = resume["session_id"].as_str().unwrap_or_else(|| panic!("{seen:#}")).to_owned();
         let cwd = home.project("alpha").display().to_string();
@@ -218,10 +203,8 @@ fn a_conversation_comes_back_with_its_words() {
             let seen = told(&called(&home, &["command", agent, "--format", "json"]).ok(), "command");
             (seen["status"] == "stopped").then_some(())
         });
-        watched(&home);
-        let _ = std::fs::remove_file(home.root().join("launches"));
+        let asked = Asked::of(&home);
         let back = told(&called(&home, &["resume", agent, "--format", "json"]).ok(), "resume");
-        home.unwrap_tmux();
         assert_eq!(
             (&back["id"], &back["tmux_session"]),
             (&agent.into(), &session.as_str().into()),
@@ -229,9 +212,31 @@ fn a_conversation_comes_back_with_its_words() {
         );
         assert_eq!(back["provider_resume"]["session_id"], conversation.as_str());
         assert_ne!(launch(&home), before);
-        let [call] = &launches(&home)[..] else { panic!("{agent}: {:#?}", launches(&home)) };
+        let [call] = &asked.with("new-session")[..] else { panic!("{agent}: {:#?}", asked.calls()) };
         let told_of = format!("AGENT_SESSION_RUNTIME_ID={}", launch(&home).as_str().unwrap());
-        assert!(call.contains(&told_of) && call.contains(&conversation), "{call:?}");
+        assert!(call.contains(&told_of), "{call:?}");
+        let program = call.iter().rposition(|word| word == "--").unwrap() + 1;
+        let wanted = match agent {
+            "claude" => vec!["--resume", &conversation, "--model", "some-model"],
+            // Codex takes its options before the command
+            _ => vec![
+                "--no-daemon",
+                "--cd",
+                &cwd,
+                "--no-alt-screen",
+                "--model",
+                "some-model",
+                "resume",
+                &conversation,
+            ],
+        };
+        assert_eq!(
+            (&*call[program], &call[program + 1..]),
+            (agent, &wanted.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>()[..])
+        );
+        assert_eq!(back["turn_state"]["phase"], "starting", "{back:#}");
+        let record = home.records().into_iter().find(|record| record["agent_kind"] == agent).unwrap();
+        assert_eq!(record["ait"]["generation"], 2, "{record:#}");
     }
 }
 
@@ -307,6 +312,50 @@ fn an_agent_tells_of_itself_by_what_it_was_told() {
     tell.env("AGENT_SESSION_STATE_DIR", variable("AGENT_SESSION_STATE_DIR"));
     let said = told(&Ran::feed(&mut tell, Some(event.to_string().as_bytes())).ok(), "activity-event");
     assert_eq!((&said["id"], &said["turn_state"]["phase"]), (&seen["id"], &"working".into()), "{said:#}");
+}
+
+/// `hs-claude-x-1` lives, `hs-claude-x` does not: nothing that is meant for the one reaches the other.
+#[test]
+fn one_whose_name_only_begins_alike_is_left_alone() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    let start = |id: &str| {
+        told(&called(&home, &["start", "--agent", "claude", "--id", id, "--format", "json"]).ok(), "start")
+    };
+    let (_, stays) = (start("x"), start("x-1"));
+    let panes =
+        || tmux.ok(["list-panes", "-t", "=hs-claude-x-1", "-F", "#{pane_id} #{pane_pid} #{pane_dead}"]);
+    let before = panes();
+    let json = |words: &[&str]| called(&home, &[words, &["--format", "json"]].concat());
+    tmux.ok(["kill-session", "-t", "=hs-claude-x"]);
+    crate::support::wait_until("it to be stopped", crate::support::DEADLINE, || {
+        (told(&json(&["command", "x"]).ok(), "command")["status"] == "stopped").then_some(())
+    });
+    let glance = told(&json(&["glance", "x"]).ok(), "glance");
+    assert_eq!((&glance["status"], &glance["tail"]), (&"stopped".into(), &"".into()), "{glance:#}");
+    for words in [&["--text", "for nobody", "--key", "enter"][..], &["--key", "c-c"]] {
+        let ran = json(&[&["send", "x"], words].concat()).code(1);
+        told(&ran, "send");
+        assert_eq!(envelope(&ran)["error"]["code"], "session-not-running", "{ran}");
+    }
+    let deleted = told(&json(&["delete", "x"]).ok(), "delete");
+    assert_eq!((&deleted["id"], &deleted["killed"]), (&"x".into(), &false.into()), "{deleted:#}");
+    assert_eq!(panes(), before, "its pane and its process are the same");
+    let now = told(&json(&["glance", "x-1"]).ok(), "glance");
+    assert_eq!((&now["id"], &now["status"]), (&stays["id"], &"running".into()), "{now:#}");
+    assert!(!now["tail"].as_str().unwrap().contains("for nobody"), "{now:#}");
+    assert_eq!(now["updated_at"], stays["updated_at"]);
+    // what is sent to the one that lives says what was sent, and nothing of the text
+    super::edit(&home, |records| {
+        for at in ["started_at", "state_at"] {
+            records[0][at] = "2026-01-01T00:00:00Z".into();
+        }
+    });
+    let before = told(&json(&["command", "x-1"]).ok(), "command")["updated_at"].clone();
+    let words = ["send", "x-1", "--text", "for the one", "--key", "enter", "--key", "c-c"];
+    assert_eq!(called(&home, &words).ok().text(), "sent text + keys [enter c-c] to x-1");
+    let after = told(&json(&["command", "x-1"]).ok(), "command")["updated_at"].clone();
+    assert!(after.as_str() > before.as_str(), "{before} {after}");
 }
 
 #[test]

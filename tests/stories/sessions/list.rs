@@ -1,7 +1,7 @@
 //! Seeing: list, show, command, and who is meant by a word.
 
-use super::{data, edit, envelope, habits, name, refusal};
-use crate::support::{Agent, DEADLINE, Home, Ran, wait_until};
+use super::{Asked, data, edit, envelope, habits, name, refusal};
+use crate::support::{AIT, Agent, DEADLINE, Home, Ran, not_run, proc, wait_until};
 
 #[test]
 fn wrong_words_are_an_envelope_when_json_is_asked_for() {
@@ -197,7 +197,7 @@ fn a_session_is_told_without_its_windows_own_word() {
     assert!(seen.get("last_terminal_activity_at").is_none(), "{seen:#}");
 }
 
-/// How often tmux is asked, whatever the number of sessions.
+/// How often tmux is asked, whatever the number of sessions, and what is opened.
 #[test]
 fn a_list_is_one_look() {
     let home = Home::new();
@@ -206,7 +206,7 @@ fn a_list_is_one_look() {
     name(&home, &agent.id, "s");
     edit(&home, |records| {
         let first = records[0].clone();
-        for number in 0..200u32 {
+        for number in 0..999u32 {
             let mut copy = first.clone();
             copy["id"] = format!("{:08x}", 0xabc0_0000u32 + number).into();
             copy["window_slot"] = (number + 10).into();
@@ -214,14 +214,23 @@ fn a_list_is_one_look() {
             records.push(copy);
         }
     });
-    let asked = home.root().join("asked");
-    home.wrap_tmux(&format!("echo \"$*\" >> '{}'\nexec \"$TMUX_REAL\" \"$@\"", asked.display()));
+    let asked = Asked::of(&home);
     let listed = data(&home.ait(["list", "--format", "json"]).ok(), "list");
-    home.unwrap_tmux();
-    assert_eq!(listed.as_array().unwrap().len(), 201);
+    assert_eq!(listed.as_array().unwrap().len(), 1000);
     assert!(listed.as_array().unwrap().iter().all(|one| one["status"] == "running"), "{listed:#}");
-    let asked = std::fs::read_to_string(asked).unwrap();
-    assert_eq!(asked.lines().count(), 1, "{asked}");
+    assert_eq!(asked.calls().len(), 1, "{:?}", asked.calls());
+    drop(asked);
+    if let Err(why) = proc::strace() {
+        return not_run(&why);
+    }
+    let trace = home.root().join("trace");
+    let mut traced = home.command("strace");
+    traced.args(["-f", "-qq", "-e", "trace=file", "-o"]).arg(&trace).args([AIT, "list", "--format", "json"]);
+    Ran::run(&mut traced).ok();
+    let trace = std::fs::read_to_string(trace).unwrap();
+    assert!(trace.contains(home.store().to_str().unwrap()), "the store is read");
+    let own: Vec<&str> = trace.lines().filter(|call| call.contains("/sessions/")).collect();
+    assert_eq!(own, [""; 0], "no session's own file is looked at");
 }
 
 #[test]

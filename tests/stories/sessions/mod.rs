@@ -13,6 +13,8 @@ mod start;
 mod task;
 mod wait;
 
+use std::path::PathBuf;
+
 use serde_json::Value;
 
 use crate::support::tmux::Start;
@@ -33,6 +35,46 @@ pub(crate) fn ait(home: &Home, words: &[&str]) -> Ran {
     home.agent_program("claude");
     command.current_dir(home.project("alpha"));
     Ran::run(&mut command)
+}
+
+/// A tmux in front of tmux that writes down what it is asked, word by word.
+pub(crate) struct Asked {
+    home: Home,
+    file: PathBuf,
+}
+
+impl Asked {
+    pub(crate) fn of(home: &Home) -> Asked {
+        let asked = Asked { home: home.clone(), file: home.root().join("asked") };
+        asked.forget();
+        home.wrap_tmux(&format!(
+            "{{ printf '%s\\0' \"$@\"; echo; }} >> '{}'\nexec \"$TMUX_REAL\" \"$@\"",
+            asked.file.display()
+        ));
+        asked
+    }
+
+    /// The words of each call so far.
+    pub(crate) fn calls(&self) -> Vec<Vec<String>> {
+        let text = std::fs::read_to_string(&self.file).unwrap_or_default();
+        let calls = text.split("\0\n").filter(|call| !call.is_empty());
+        calls.map(|call| call.split('\0').map(str::to_owned).collect()).collect()
+    }
+
+    /// Those of them that have this in one of their words.
+    pub(crate) fn with(&self, text: &str) -> Vec<Vec<String>> {
+        self.calls().into_iter().filter(|call| call.iter().any(|word| word.contains(text))).collect()
+    }
+
+    pub(crate) fn forget(&self) {
+        let _ = std::fs::remove_file(&self.file);
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        self.home.unwrap_tmux();
+    }
 }
 
 /// The data of an envelope of this command that says all went well.

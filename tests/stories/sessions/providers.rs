@@ -123,6 +123,53 @@ fn the_doctor_tells_of_each_provider_and_waits_for_none() {
 }
 
 #[test]
+fn a_codex_works_and_waits_by_its_hooks_and_nothing_of_its_words_is_kept() {
+    let home = Home::new();
+    let tmux = Tmux::start(&home);
+    let agent = Told::start(&tmux, "codex", "work");
+    agent.hook_of("codex", "SessionStart", &start(ONE));
+    let id = only(&home)["id"].as_str().unwrap().to_owned();
+    let turn = "0199f0a2-5b1c-7a10-8000-00000000beef";
+    let secrets = ["hush-hush", "/hidden/place", turn, ONE];
+    for (event, more, phase) in [
+        ("UserPromptSubmit", json!({"prompt": "hush-hush"}), "working"),
+        (
+            "PreToolUse",
+            json!({"tool_name": "Bash", "tool_use_id": "call_1", "tool_input": {"command": "echo hush-hush"}}),
+            "working",
+        ),
+        (
+            "PostToolUse",
+            json!({"tool_name": "Bash", "tool_use_id": "call_1", "tool_response": "hush-hush"}),
+            "working",
+        ),
+        ("Stop", json!({"last_assistant_message": "hush-hush", "stop_hook_active": false}), "waiting"),
+    ] {
+        let mut payload = json!({
+            "session_id": ONE, "turn_id": turn, "hook_event_name": event, "cwd": "/hidden/place",
+            "transcript_path": "/hidden/place/rollout.jsonl",
+        });
+        payload.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let line = format!("printf '%s' '{payload}' | {AIT} activity hook --agent codex; echo $?");
+        assert_eq!(agent.does(&line), "0\n", "silent");
+        let told = data(&home.ait(["activity", "status", &id, "--format", "json"]).ok(), "activity-status");
+        assert_eq!(told["turn_state"]["phase"], phase, "{event}: {told:#}");
+        let shown = told.to_string() + &home.ait(["explain", &id]).ok().text();
+        assert!(!secrets.iter().any(|secret| shown.contains(secret)), "{shown}");
+    }
+    let state = home.home().join(".local/state/ait");
+    let own = fs::read_dir(state.join("sessions").join(&id)).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> = own.collect();
+    assert!(files.len() >= 3, "{files:?}");
+    files.extend(Some(state.join("hook.log")).filter(|log| log.exists()));
+    for path in files {
+        let text = fs::read(&path).unwrap();
+        let text = String::from_utf8_lossy(&text);
+        assert!(!secrets.iter().any(|secret| text.contains(secret)), "{}: {text}", path.display());
+    }
+}
+
+#[test]
 fn what_a_hook_was_given_wrong_is_told_until_it_is_right_again() {
     let home = Home::new();
     let tmux = Tmux::start(&home);

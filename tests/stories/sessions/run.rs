@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::process::Stdio;
 
-use super::{ait, data, envelope, habits, refusal};
+use super::{Asked, ait, data, envelope, habits, refusal};
 use crate::support::run::Running;
 use crate::support::wait::within;
 use crate::support::{DEADLINE, Home, Supervisor, Tmux, wait_until};
@@ -21,8 +21,11 @@ fn a_run_keeps_its_log_and_its_exit_status() {
     let parrot = parrot(&home);
     let words =
         ["run", "--agent", "claude", "--agent-bin", &parrot, "--id", "r", "--wait", "--format", "json"];
+    let asked = Asked::of(&home);
     let ran =
         ait(&home, &[&words[..], &["--agent-arg=-v", "--prompt", "-p \"$(x)\" ünï\nlast"]].concat()).code(1);
+    assert_eq!(asked.with("$(x)"), [[""; 0]; 0], "the prompt stands in no command line");
+    drop(asked);
     let seen = data(&ran, "run");
     for (field, value) in [("mode", "run"), ("status", "stopped"), ("agent", "claude")] {
         assert_eq!(seen[field], value, "{field}: {seen:#}");
@@ -32,6 +35,10 @@ fn a_run_keeps_its_log_and_its_exit_status() {
     assert_eq!(log, "words: -p -v\n-p \"$(x)\" ünï\nlasttrouble\nb\nc\n");
     let logs = data(&ait(&home, &["logs", "r", "--tail", "2", "--format", "json"]).ok(), "logs");
     assert_eq!((&logs["source"], &logs["text"]), (&"file".into(), &"b\nc\n".into()), "{logs:#}");
+    home.wrap_tmux("exit 1");
+    let without = data(&ait(&home, &["logs", "r", "--tail", "2", "--format", "json"]).ok(), "logs");
+    home.unwrap_tmux();
+    assert_eq!(without, logs, "no tmux is needed for it");
     let refused = ait(&home, &["resume", "r", "--format", "json"]).code(65);
     assert_eq!(refusal(&refused), "session-not-resumable");
     ait(&home, &["delete", "r"]).ok();

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::{data, envelope, habits, refusal};
+use super::{Asked, data, envelope, habits, refusal};
 use crate::support::proc::Process;
 use crate::support::tmux::Pane;
 use crate::support::{DEADLINE, Fake, Home, Ran, Tmux, wait_until};
@@ -167,6 +167,7 @@ fn the_same_bytes_from_a_file_and_words() {
     to.hears("the file", b"from a file;\n");
     data(&send(&home, &to.id, &["--text", "-x"], b"").ok(), "send");
     to.hears("the word", b"from a file;\n-x");
+    let asked = Asked::of(&home);
     for (words, code) in [
         (&[][..], "empty-send"),
         (&["--text", ""], "empty-send"),
@@ -174,6 +175,8 @@ fn the_same_bytes_from_a_file_and_words() {
     ] {
         assert_eq!(refusal(&send(&home, &to.id, words, b"").code(64)), code, "{words:?}");
     }
+    assert_eq!(asked.calls(), [[""; 0]; 0], "tmux is asked nothing");
+    drop(asked);
     let text = home.ait(["send", &to.id, "--text", "y"]).ok().text();
     assert_eq!(text, format!("sent text to {}: typed", to.id));
 }
@@ -185,8 +188,13 @@ fn keys_go_one_by_one_and_not_where_a_mode_or_others_would_get_them() {
     let to = Receiver::start(&home, &tmux, "raw");
     let words =
         ["--key", "c-c", "--key", "escape", "--key", "backspace", "--key", "shift-tab", "--key", "up"];
+    let asked = Asked::of(&home);
     data(&send(&home, &to.id, &words, b"").ok(), "send");
     to.hears("the keys", b"\x03\x1b\x7f\x1b[Z\x1b[A");
+    for verb in ["load-buffer", "set-buffer", "paste-buffer -"] {
+        assert_eq!(asked.with(verb), [[""; 0]; 0], "no key goes through a buffer");
+    }
+    drop(asked);
     assert_eq!(home.ait(["send", &to.id, "--key", "f13"]).status.code(), Some(64));
     // copy mode: a key is refused, a text and Enter arrive
     to.forget();
@@ -298,8 +306,14 @@ fn a_prompt_is_submitted_and_its_hook_says_so() {
     let agent = Fake::claude(&tmux, "main", "cart", &home.project("alpha"));
     let id = agent.adopt(&tmux);
     let text = "first line; $(x)\nsecond #{pane_id} line\n";
+    let asked = Asked::of(&home);
     let told = data(&send(&home, &id, &["--submit"], text.as_bytes()).ok(), "send");
     assert_eq!((&told["receipt"], &told["proof"]), (&json!("submitted"), &json!("hook")), "{told:#}");
+    for part in ["first line", "second #{pane_id} line"] {
+        assert_eq!(asked.with(part), [[""; 0]; 0], "the text stands in no command line");
+        assert!(!told.to_string().contains(part), "{told:#}");
+    }
+    drop(asked);
     assert_eq!((&told["newline_omitted"], &told["keys"]), (&json!(true), &json!(["enter"])), "{told:#}");
     wait_until("one turn", DEADLINE, || (agent.turns() == 1).then_some(()));
     let held = std::fs::read_to_string(agent.file().unwrap()).unwrap();

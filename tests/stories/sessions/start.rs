@@ -1,10 +1,11 @@
 //! Starting, glancing, logs, deleting: on a tmux full of habits.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use serde_json::Value;
 
-use super::{ait, data, habits, refusal};
+use super::{Asked, ait, data, envelope, habits, refusal};
 use crate::support::fake::new_id;
 use crate::support::tmux::Start;
 use crate::support::wait::{trials, within};
@@ -45,6 +46,7 @@ fn a_session_starts_with_its_prompt() {
     let home = Home::new();
     let tmux = habits(&home);
     let prompt = "say; $(x) #{pane_id}\nsecond line";
+    let asked = Asked::of(&home);
     let seen = started(
         &home,
         &["--title", "Fix API", "--prompt", prompt, "--agent-arg=--effort", "--agent-arg", "a; $(x)"],
@@ -68,12 +70,21 @@ fn a_session_starts_with_its_prompt() {
     let session_id = record["codeagent_session_id"].as_str().unwrap();
     let words = format!("--session-id {session_id} --name Fix API --effort a; $(x) ");
     assert!(line.ends_with(&words), "{line}");
-    assert!(!line.contains("second line"), "{line}");
+    // it is told to nobody but its agent
+    let environment = std::fs::read(format!("/proc/{}/environ", seen["location"]["pid"])).unwrap();
+    for part in ["second line", "say; $(x)"] {
+        assert_eq!(asked.with(part), [[""; 0]; 0], "tmux is asked");
+        assert!(!seen.to_string().contains(part), "{seen:#}");
+        assert!(!line.contains(part), "{line}");
+        assert!(!String::from_utf8_lossy(&environment).contains(part), "its variables");
+    }
+    drop(asked);
     let resume: Vec<&str> =
         seen["provider_resume"]["resume_args"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     assert_eq!(resume[..2], ["--resume", session_id], "{seen:#}");
     let prompt_file = seen["prompt_file"].as_str().unwrap();
     assert_eq!(std::fs::read_to_string(prompt_file).unwrap(), prompt);
+    assert_eq!(std::fs::metadata(prompt_file).unwrap().permissions().mode() & 0o777, 0o600);
     wait_until("the whole prompt as one turn of the conversation", DEADLINE, || {
         let text = std::fs::read_to_string(home.conversation_file("claude", session_id)?).ok()?;
         (home.turns("claude", session_id) == 1 && text.contains("#{pane_id}\\nsecond line")).then_some(())
@@ -110,25 +121,38 @@ fn a_hermes_starts_with_its_word_for_a_talk() {
 fn a_start_says_how_to_go_on() {
     let home = Home::new();
     let _tmux = habits(&home);
-    let text = ait(&home, &["start", "--agent", "claude", "--host", "box"]).ok().text();
+    let words = ["start", "--agent", "claude", "--host", "box", "--prompt", "the wording"];
+    let text = ait(&home, &words).ok().text();
     let id = home.records()[0]["id"].as_str().unwrap().to_owned();
     let lines: Vec<&str> = text.lines().collect();
+    assert!(!text.contains("wording"), "{text}");
     assert_eq!(lines[0], format!("started claude session {id}"), "{text}");
     assert_eq!(lines[1], "tmux: alpha", "{text}");
     assert!(lines[2].starts_with("attach: tmux -S "), "{text}");
     assert!(lines[3].starts_with("ssh: ssh -t box "), "{text}");
     assert_eq!(lines[4], format!("delete: ait delete {id}"), "{text}");
+    assert_eq!(lines.len(), 5, "{text}");
 }
 
 #[test]
 fn wrong_words_start_nothing() {
     let home = Home::new();
     let _tmux = habits(&home);
-    for words in ["--session-id", "-r", "-rX", "-c", "--resume=x"] {
-        let arg = format!("--agent-arg={words}");
-        let ran = ait(&home, &["start", "--agent", "claude", "--format", "json", &arg]).code(64);
-        assert_eq!(refusal(&ran), "reserved-agent-arg", "{words}");
+    let asked = Asked::of(&home);
+    let claude =
+        ["--session-id", "-r", "-rX", "-c", "--continue", "--resume=x", "--fork-session", "--from-pr=1"];
+    let codex = ["--cd", "--cd=/", "-C", "-C/", "--last", "--all", "--include-non-interactive"];
+    let all = claude.map(|word| ("claude", word)).into_iter().chain(codex.map(|word| ("codex", word)));
+    for (agent, word) in all {
+        let arg = format!("--agent-arg={word}");
+        let ran = ait(&home, &["start", "--agent", agent, "--format", "json", &arg]).code(64);
+        assert_eq!(refusal(&ran), "reserved-agent-arg", "{word}");
+        let details = envelope(&ran)["error"]["details"].clone();
+        assert_eq!(details["agent"], agent, "{ran}");
+        assert!(word.starts_with(details["flag"].as_str().unwrap()), "{ran}");
     }
+    assert_eq!(asked.calls(), [[""; 0]; 0], "tmux is asked nothing");
+    drop(asked);
     for (words, code, exit) in [
         (&["--agent", "claude", "--prompt", "a", "--prompt-stdin"][..], "multiple-prompt-sources", 64),
         (&["--agent", "claude", "--prompt-file", "/no/such/file"], "prompt-file-read-failed", 1),
@@ -185,22 +209,36 @@ fn a_prompt_that_cannot_be_pasted_takes_its_agent_along() {
 #[test]
 fn of_two_starts_under_one_name_one_wins() {
     let home = Home::new();
-    let _tmux = habits(&home);
+    let tmux = habits(&home);
     home.agent_program("claude");
     let root = home.project("alpha");
+    // both look where they are before either goes on
+    let here = home.root().join("here");
+    std::fs::create_dir(&here).unwrap();
+    home.wrap_tmux(&format!(
+        "case \"$*\" in *base-index*) : > '{0}'/$$; until [ $(ls '{0}' | wc -l) -ge 2 ]; do sleep 0.01; done;; esac\n\
+         exec \"$TMUX_REAL\" \"$@\"",
+        here.display()
+    ));
     let run = || {
-        let mut command =
-            home.ait_command(["start", "--agent", "claude", "--id", "same", "--format", "json"]);
+        let words = ["start", "--agent", "claude", "--id", "same", "--prompt", "P", "--format", "json"];
+        let mut command = home.ait_command(words);
         command.current_dir(&root);
         std::thread::spawn(move || Ran::run(&mut command))
     };
     let both = [run(), run()].map(|run| run.join().unwrap());
+    home.unwrap_tmux();
     let (won, lost): (Vec<_>, Vec<_>) = both.iter().partition(|ran| ran.status.success());
     assert_eq!((won.len(), lost.len()), (1, 1), "{both:?}");
     assert_eq!(refusal(lost[0]), "session-exists");
     let seen = data(won[0], "start");
     assert_eq!(data(&ait(&home, &["show", "same", "--format", "json"]).ok(), "show")["id"], seen["id"]);
     assert_eq!(home.records().len(), 1);
+    assert_eq!(std::fs::read_to_string(seen["prompt_file"].as_str().unwrap()).unwrap(), "P");
+    let folders = std::fs::read_dir(home.home().join(".local/state/ait/sessions")).unwrap();
+    assert_eq!(folders.count(), 1, "the other one leaves no folder");
+    let windows = tmux.ok(["list-windows", "-a", "-F", "#{window_name}"]);
+    assert_eq!(windows.lines().filter(|name| *name == "same").count(), 1, "{windows}");
 }
 
 #[test]
@@ -213,7 +251,6 @@ fn a_glance_changes_nothing() {
     let glance = data(&ait(&home, &["glance", "g", "--tail", "2", "--format", "json"]).ok(), "glance");
     let tail = glance["tail"].as_str().unwrap();
     assert!(tail.lines().count() <= 2 && tail.ends_with('\n'), "{glance:#}");
-    assert!(!tail.trim_end_matches('\n').ends_with('\n'), "no blank lines at the end: {glance:#}");
     for absent in ["cwd", "attach_command", "ssh_attach_command"] {
         assert!(glance.get(absent).is_none(), "{absent}: {glance:#}");
     }
@@ -222,6 +259,24 @@ fn a_glance_changes_nothing() {
     let logs = data(&ait(&home, &["logs", "g", "--format", "json"]).ok(), "logs");
     assert_eq!(logs["source"], "tmux", "{logs:#}");
     assert!(logs["text"].as_str().unwrap().contains("? for shortcuts"), "{logs:#}");
+}
+
+#[test]
+fn a_glance_ends_with_the_last_line_that_says_something() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    home.script("hermes", "#!/bin/sh\nprintf '\\033]0;✓ x\\007first\\n❯ '\ncat\n");
+    let words = ["start", "--agent", "hermes", "--id", "g", "--format", "json"];
+    let seen = data(&ait(&home, &words).ok(), "start");
+    tmux.ok(["resize-window", "-t", seen["location"]["pane"].as_str().unwrap(), "-y", "42"]);
+    shows(&home, "g", "first");
+    for (tail, wanted) in [("10", "first\n❯\n"), ("2", "first\n❯\n"), ("1", "❯\n"), ("0", "")] {
+        let glance = data(&ait(&home, &["glance", "g", "--tail", tail, "--format", "json"]).ok(), "glance");
+        assert_eq!(glance["tail"], wanted, "{tail}: {glance:#}");
+        assert_eq!(glance["updated_at"], seen["updated_at"]);
+    }
+    let text = ait(&home, &["glance", "g", "--tail", "10"]).ok().text();
+    assert_eq!(text, format!("{} hermes [running]\nfirst\n❯", seen["id"].as_str().unwrap()));
 }
 
 #[test]

@@ -142,3 +142,31 @@ fn refused(why: SettingsError) -> Trouble {
         SettingsError::Refused { .. } | SettingsError::File(_) => trouble,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    #[test]
+    fn each_refusal_has_its_code_and_its_exit() {
+        let path = || PathBuf::from("/home/x/.claude/settings.json");
+        let not_ours = ServiceError::NotOurs { path: path(), why: "it is read-only".to_owned() };
+        for (why, exit, code) in [
+            (
+                SettingsError::File(ServiceError::Changed { path: path() }),
+                Exit::FAILED,
+                "provider-config-concurrent-modification",
+            ),
+            (SettingsError::File(not_ours), Exit::BAD_DATA, "provider-config-invalid"),
+            (
+                SettingsError::Refused { path: path(), why: "it is no JSON".to_owned() },
+                Exit::BAD_DATA,
+                "provider-config-invalid",
+            ),
+        ] {
+            assert_eq!(refused(why).codes(), (exit, code));
+        }
+    }
+}
