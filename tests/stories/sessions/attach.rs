@@ -38,6 +38,39 @@ impl Terminal {
     }
 }
 
+/// The control clients there are.
+fn listeners(tmux: &Tmux) -> Vec<String> {
+    let told = tmux.ok(["list-clients", "-F", "#{client_control_mode} #{client_name} #{session_name}"]);
+    told.lines().filter_map(|line| line.strip_prefix("1 ").map(str::to_owned)).collect()
+}
+
+#[test]
+fn from_a_pane_that_no_terminal_shows_nobody_is_sent_there() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    let start = ["start", "--agent", "claude", "--id", "one", "--session", "apart", "--format", "json"];
+    data(&ait(&home, &start).ok(), "start");
+    let _supervisor = crate::support::Supervisor::start(&home, &[&tmux]);
+    let pane = tmux.window("main", "shell", &home.project("alpha"), &["sh"]);
+    // somebody looks at another session, and the supervisor listens
+    tmux.ok(["new-session", "-d", "-s", "elsewhere", "exec sleep 1000"]);
+    let terminal = crate::support::terminal::Terminal::attach(&tmux, Some("elsewhere"));
+    let before = wait_until("the supervisor's client", DEADLINE, || {
+        let listeners = listeners(&tmux);
+        (listeners.len() == 1).then_some(listeners)
+    });
+    let typed = format!("'{AIT}' attach one; echo it ended with $?");
+    tmux.ok(["send-keys", "-t", &pane.id, "-l", &typed]);
+    tmux.ok(["send-keys", "-t", &pane.id, "Enter"]);
+    let said = wait_until("how it ended", DEADLINE, || {
+        let screen = tmux.ok(["capture-pane", "-p", "-J", "-t", &pane.id]);
+        screen.contains("it ended with 69").then_some(screen)
+    });
+    assert!(said.contains("no terminal shows the pane this runs in"), "{said}");
+    assert_eq!(terminal.session(&tmux), "elsewhere");
+    assert_eq!(listeners(&tmux), before);
+}
+
 /// The panes that terminals show.
 fn shown(tmux: &Tmux) -> Vec<String> {
     let told = tmux.ok(["list-clients", "-F", "#{client_control_mode} #{session_name} #{pane_id}"]);
