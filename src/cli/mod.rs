@@ -219,7 +219,7 @@ pub fn main() -> ExitCode {
 
 /// Reads the words; called as `agent-session`, only that command line's commands are known.
 fn parse(face: session::face::Face, arguments: &[OsString]) -> Result<Ait, clap::Error> {
-    let mut command = Ait::command().name(face.program()).bin_name(face.program());
+    let mut command = face.dressed(Ait::command());
     if let Some(word) = arguments.get(1).filter(|word| !face.has(word)) {
         let message = format!("unrecognized subcommand '{}'", word.to_string_lossy());
         return Err(command.error(ErrorKind::InvalidSubcommand, message));

@@ -150,7 +150,9 @@ fn recorded_path(record: &Record) -> OsString {
     recorded.or_else(|| std::env::var_os("PATH")).unwrap_or_default()
 }
 
-fn find_on(path: OsString, name: &OsStr) -> Option<PathBuf> {
+/// The program of that name on this PATH, or at its own place where the name is a whole path.
+#[must_use]
+pub fn find_on(path: OsString, name: &OsStr) -> Option<PathBuf> {
     let named = Path::new(name);
     if named.is_absolute() {
         return can_run(named).then(|| named.to_owned());

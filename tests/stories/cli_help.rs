@@ -29,6 +29,19 @@ fn the_help_of_every_command() {
 }
 
 #[test]
+fn help_is_asked_for_by_its_word_as_well() {
+    let home = Home::new();
+    for (words, same) in [
+        (&["help"][..], &["--help"][..]),
+        (&["help", "start"], &["start", "--help"]),
+        (&["help", "task", "link"], &["task", "link", "--help"]),
+    ] {
+        assert_eq!(home.ait(words).ok().text(), home.ait(same).ok().text(), "{words:?}");
+    }
+    assert!(home.ait(["help", "nope"]).code(64).errors().contains("unrecognized subcommand 'nope'"));
+}
+
+#[test]
 fn the_readme_tells_of_every_command() {
     let home = Home::new();
     let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap();
@@ -50,6 +63,7 @@ fn help_changes_nothing_wherever_it_stands() {
         &["adopt", "-h", "%0"],
         &["status", "--watch", "--help"],
         &["doctor", "--touched", "-h"],
+        &["help", "setup", "--yes"],
     ] {
         let ran = home.ait(words).ok();
         assert!(ran.text().contains("Usage: ait"), "{words:?}");

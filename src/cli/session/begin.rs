@@ -1,5 +1,6 @@
 //! What `start` and `run` have in common: the agent, its folder, its prompt, its place.
 
+use std::ffi::OsStr;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -9,13 +10,13 @@ use super::address::Book;
 use super::envelope::Trouble;
 use super::face::Face;
 use crate::cli::{Exit, Failure, program, settings, sockets};
-use crate::lifecycle::adopt;
 use crate::lifecycle::perform::World;
 use crate::lifecycle::prompt::END_OF_PASTE;
 use crate::lifecycle::root::root_of;
 use crate::lifecycle::start::NotStarted;
+use crate::lifecycle::{adopt, exec};
 use crate::provider::{Catalog, Recorded};
-use crate::record::{Records, ServerEpoch, Session};
+use crate::record::{Record, Records, ServerEpoch, Session};
 use crate::store::{Paths, Store, System};
 use crate::tmux::{OneShot, Unanswered};
 
@@ -193,7 +194,11 @@ impl Begin {
         cwd: &Path,
     ) -> Result<Vec<String>, Trouble> {
         let argv = catalog.launch_argv(&self.agent, chosen, Recorded::default());
-        let mut argv = argv.map_err(|why| Trouble::new(Exit::USAGE, "invalid-agent", why.to_string()))?;
+        let mut argv = argv.map_err(|why| {
+            let known: Vec<&str> = catalog.kinds().collect();
+            let unknown = Trouble::new(Exit::USAGE, "invalid-agent", why.to_string());
+            unknown.hint(format!("known are {}", known.join(", ")))
+        })?;
         if let (Some(binary), Some(first)) = (self.binary(), argv.first_mut()) {
             *first = binary.to_string_lossy().into_owned();
         }
@@ -210,14 +215,32 @@ impl Begin {
         Ok(argv)
     }
 
+    /// A program that is nowhere is no reason to make a window first.
+    pub(super) fn refuse_missing(&self, program: &str, path: Option<&String>) -> Result<(), Trouble> {
+        let Some(path) = path else { return Ok(()) };
+        if exec::find_on(path.into(), OsStr::new(program)).is_some() {
+            return Ok(());
+        }
+        let given = Path::new(program).components().count() != 1;
+        let message = if given {
+            format!("{program} is no program that can be run")
+        } else {
+            format!("there is no program {program} on PATH")
+        };
+        let trouble = Trouble::new(Exit::FAILED, "command-spawn-failed", message);
+        Err(if given { trouble } else { trouble.hint("--agent-bin says where it is") })
+    }
+
     /// What a run needs: an agent that reads its prompt and leaves, and a prompt.
     pub(super) fn refuse_run(&self, prompt: Option<&[u8]>) -> Result<(), Trouble> {
         if !["claude", "codex"].contains(&self.agent.as_str()) {
             let message = format!("{} has no way to answer one prompt and leave", self.agent);
-            return Err(Trouble::new(Exit::USAGE, "unsupported-run-agent", message));
+            let unsupported = Trouble::new(Exit::USAGE, "unsupported-run-agent", message);
+            return Err(unsupported.hint("claude and codex have; `ait start` begins a conversation"));
         }
         if prompt.is_none_or(|prompt| prompt.trim_ascii().is_empty()) {
-            return Err(Trouble::new(Exit::USAGE, "missing-prompt", "a run needs a prompt"));
+            let missing = Trouble::new(Exit::USAGE, "missing-prompt", "a run needs a prompt");
+            return Err(missing.hint("--prompt, --prompt-file or --prompt-stdin gives it"));
         }
         Ok(())
     }
@@ -275,7 +298,8 @@ fn project_session(records: &Records, root: &str, server: Option<&ServerEpoch>) 
     let placed = records
         .iter()
         .filter(|record| record.location.pane_id().is_some() && record.ait.server.as_ref().is_some_and(here));
-    if let Some(own) = placed.clone().find(|record| record.root == root && !record.session.is_empty()) {
+    let shared = |record: &&Record| !record.session.is_empty() && !has_own(record);
+    if let Some(own) = placed.clone().find(|record| record.root == root && shared(record)) {
         return own.session.clone();
     }
     let name = Path::new(root).file_name().map(|name| name.to_string_lossy().replace([':', '.'], "_"));
@@ -288,6 +312,17 @@ fn project_session(records: &Records, root: &str, server: Option<&ServerEpoch>) 
         number += 1;
     }
     free
+}
+
+/// Whether its tmux session is for it alone, as the earlier command line has it.
+fn has_own(record: &Record) -> bool {
+    let name = record.ait.session.as_ref().and_then(|session| session.name.as_ref());
+    name.is_some_and(|name| record.session == own_session(&record.agent_kind, name))
+}
+
+/// The tmux session that the earlier command line gives to one session.
+pub(super) fn own_session(kind: &str, name: &str) -> String {
+    format!("hs-{kind}-{name}")
 }
 
 /// A name for a session that was given none: `YYYYMMDD-HHMMSS-<agent>-<slug>`, in local time, numbered if need be.

@@ -7,6 +7,7 @@ use clap::Args as ClapArgs;
 use serde_json::json;
 
 use super::envelope::{self, Answer, Trouble};
+use super::face::Face;
 use super::look::Status;
 use super::{Meant, screen, view_of};
 use crate::cli::{Exit, Failure, block_on_any};
@@ -40,7 +41,12 @@ fn logs(args: &Args) -> Result<Answer, Trouble> {
     let kept = || kept_screen(&paths, &found);
     let (source, text) = match (log, view.status) {
         (Some(log), _) => ("file", end_of(log, lines)?),
-        (None, Status::Running) => ("tmux", block_on_any(screen::capture(&found, args.tail))??),
+        (None, Status::Running) => {
+            let screen = block_on_any(screen::capture(&found, args.tail))??;
+            // the earlier command line gives the whole screen below so many lines of its history
+            let whole = Face::ours() == Face::AgentSession;
+            ("tmux", if whole { screen } else { screen::last(&screen, lines) })
+        }
         (None, Status::Stopped | Status::Unknown) => match kept() {
             Some(kept) => ("file", end_of(&kept, lines)?),
             None => {

@@ -6,6 +6,7 @@ use clap::Args as ClapArgs;
 
 use super::address::Found;
 use super::envelope::{self, Answer, Trouble};
+use super::face::Face;
 use super::look::Status;
 use super::view::View;
 use super::{Given, begin, found, one, task, view_of};
@@ -41,7 +42,7 @@ fn resume(args: &Args) -> Result<Answer, Trouble> {
     let (paths, found) = meant(args)?;
     let view = view_of(&paths, &found, &args.given)?;
     match view.status {
-        Status::Running => return told(&view, Vec::new()),
+        Status::Running => return told("running already:", &view, Vec::new()),
         Status::Unknown => {
             let message = "it is not known whether it runs: its server does not answer";
             return Err(Trouble::new(Exit::FAILED, "session-status-unknown", message).detail("id", view.id));
@@ -69,7 +70,7 @@ fn resume(args: &Args) -> Result<Answer, Trouble> {
             return Err(Trouble::new(Exit::FAILED, "command-failed", words(&outcome)));
         }
     }
-    told(&one(&id.to_string(), &args.given)?, warnings)
+    told("resumed", &one(&id.to_string(), &args.given)?, warnings)
 }
 
 /// The session that is meant, by its name or by a task file.
@@ -95,9 +96,11 @@ async fn restore(world: &World, id: RecordId) -> Result<Outcome, Trouble> {
     last.ok_or_else(|| Trouble::new(Exit::FAILED, "command-failed", "the coordinator ended without a word"))
 }
 
-fn told(view: &View, warnings: Vec<String>) -> Result<Answer, Trouble> {
+fn told(done: &str, view: &View, warnings: Vec<String>) -> Result<Answer, Trouble> {
     let shown = |text: &str| print::shown(text.as_bytes());
-    let mut text = format!("resumed {} session {}\n", shown(&view.agent), shown(&view.id));
+    // the earlier command line tells both alike
+    let done = if Face::ours() == Face::AgentSession { "resumed" } else { done };
+    let mut text = format!("{done} {} session {}\n", shown(&view.agent), shown(&view.id));
     text.push_str(&format!("tmux: {}\nattach: {}\n", shown(&view.tmux_session), view.attach_command));
     let mut answer = Answer::new(view, text)?;
     answer.warnings = warnings;

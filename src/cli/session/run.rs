@@ -11,7 +11,7 @@ use super::begin::Begin;
 use super::envelope::{self, Answer, Trouble};
 use super::start::{begin as begin_one, started};
 use super::{Format, Given, Here, found, one, paths};
-use crate::cli::{Exit, Failure, block_on_any, print};
+use crate::cli::{Exit, Failure, block_on_any, freeze, print};
 use crate::process::{Opened, Watch};
 use crate::record::{Mode, RecordId};
 use crate::store::turns;
@@ -30,9 +30,9 @@ pub(crate) struct Args {
     /// Wait for its end; its log is printed as it grows
     #[arg(long)]
     wait: bool,
-    /// Wait at most so many seconds
-    #[arg(long, value_name = "SECONDS", requires = "wait")]
-    timeout: Option<u64>,
+    /// Wait so long at most: 90, 90s, 10m, 2h
+    #[arg(long, value_name = "TIME", requires = "wait", value_parser = freeze::span)]
+    timeout: Option<Duration>,
     #[command(flatten)]
     given: Given,
 }
@@ -50,7 +50,7 @@ fn run_one(args: &Args) -> Result<Answer, Trouble> {
         Format::Text => Some(Log { path: turns::folder(&paths()?, id).join("output.log"), open: None }),
         Format::Json => None,
     };
-    let in_time = wait(id, &args.given.here, args.timeout.map(Duration::from_secs), log.as_mut())?;
+    let in_time = wait(id, &args.given.here, args.timeout, log.as_mut())?;
     if let Some(log) = &mut log {
         log.pass_on()?;
     }
@@ -64,11 +64,14 @@ fn run_one(args: &Args) -> Result<Answer, Trouble> {
         .and_then(|session| session.exit);
     let mut answer = Answer::new(&view, "")?;
     answer.warnings = warnings;
-    answer.exit = match (in_time, status) {
-        (false, _) => Exit::NOT_IN_TIME,
-        (true, Some(0)) => Exit::OK,
-        (true, Some(_) | None) => Exit::FAILED,
+    let (exit, why) = match (in_time, status) {
+        (false, _) => (Exit::NOT_IN_TIME, Some(format!("session {} runs on: the time is up", view.id))),
+        (true, Some(0)) => (Exit::OK, None),
+        (true, Some(status)) => (Exit::FAILED, Some(format!("its agent ended with exit status {status}"))),
+        (true, None) => (Exit::FAILED, Some("how its agent ended is not known".to_owned())),
     };
+    answer.exit = exit;
+    answer.warnings.extend(why);
     Ok(answer)
 }
 

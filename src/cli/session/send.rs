@@ -67,7 +67,8 @@ fn sent(args: &Args) -> Result<Answer, Trouble> {
         keys.insert(0, Key::Enter);
     }
     if text.is_empty() && keys.is_empty() {
-        return Err(Trouble::new(Exit::USAGE, "empty-send", "there is neither text nor a key to send"));
+        let empty = Trouble::new(Exit::USAGE, "empty-send", "there is neither text nor a key to send");
+        return Err(empty.hint("--text, --text-stdin, --paste-file or --key gives it"));
     }
     let (paths, found) = args.one.found()?;
     let record = &found.record;

@@ -133,9 +133,12 @@ async fn plan(
         .into_iter()
         .filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?)))
         .collect();
+    if let Some(program) = own.first() {
+        begin.refuse_missing(program, env.get("PATH"))?;
+    }
     let mut place = begin.place(store, &cwd, begin::window(&session, &kind)).await?;
     if let (Face::AgentSession, Some(name)) = (face, &session.name) {
-        (place.session, place.asked) = (format!("hs-{kind}-{name}"), true);
+        (place.session, place.asked) = (begin::own_session(&kind, name), true);
     }
     Ok(Plan {
         argv,

@@ -45,6 +45,47 @@ fn wrong_words_have_its_schema_and_its_codes() {
 }
 
 #[test]
+fn its_help_and_its_completions_are_of_what_it_has() {
+    let home = Home::new();
+    let help = called(&home, &["--help"]).ok().text();
+    let listed: Vec<&str> = help
+        .lines()
+        .skip_while(|line| *line != "Commands:")
+        .skip(1)
+        .take_while(|line| !line.is_empty())
+        .filter(|line| !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    for command in &listed {
+        let own = called(&home, &[command, "--help"]).ok().text();
+        assert!(!own.split_whitespace().any(|word| word.trim_start_matches(['(', '`']) == "ait"), "{own}");
+        let kept_apart = !["completions", "activity"].contains(command);
+        assert_eq!(own.contains("--state-dir"), kept_apart, "{own}");
+    }
+    assert_eq!(listed.len(), 12, "{listed:?}");
+    assert!(!listed.contains(&"freeze"), "{listed:?}");
+    for word in ["Examples:\n", "Environment:\n", "AGENT_SESSION_STATE_DIR"] {
+        assert!(help.contains(word), "{word}: {help}");
+    }
+    let script = called(&home, &["completion", "bash"]).ok().text();
+    assert!(!script.contains("freeze") && script.contains("--state-dir"), "{script}");
+}
+
+#[test]
+fn a_session_of_ours_goes_to_its_project_not_to_what_is_another_ones_alone() {
+    let home = Home::new();
+    let _tmux = habits(&home);
+    let apart = told(&called(&home, &["start", "--agent", "claude", "--format", "json"]).ok(), "start");
+    let ours = |id: &str| {
+        let words = ["start", "--agent", "claude", "--id", id, "--format", "json"];
+        let ran = crate::sessions::ait(&home, &words).ok();
+        data(&ran, "start")["tmux_session"].as_str().unwrap().to_owned()
+    };
+    assert!(apart["tmux_session"].as_str().unwrap().starts_with("hs-claude-"), "{apart:#}");
+    assert_eq!([ours("one"), ours("two")], ["alpha", "alpha"]);
+}
+
+#[test]
 fn a_session_is_told_and_meant_by_its_name() {
     let home = Home::new();
     let tmux = habits(&home);

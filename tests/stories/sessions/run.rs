@@ -43,6 +43,10 @@ fn a_run_keeps_its_log_and_its_exit_status() {
     assert_eq!(refusal(&refused), "session-not-resumable");
     ait(&home, &["delete", "r"]).ok();
     assert!(home.records().is_empty());
+    let failed =
+        ait(&home, &["run", "--agent", "claude", "--agent-bin", &parrot, "--prompt", "P", "--wait"]).code(1);
+    assert_eq!(failed.errors(), "warning: its agent ended with exit status 3");
+    assert!(failed.text().ends_with("\nb\nc\n"), "{failed}");
     let left = tmux.ok(["list-windows", "-a", "-F", "#{window_name}"]);
     assert!(!left.lines().any(|name| name == "r"), "{left}");
 }
@@ -100,8 +104,9 @@ fn a_run_that_takes_too_long_runs_on() {
     let slow = home.script("slow", "#!/bin/sh\necho begun\nexec sleep 1000\n");
     let words =
         ["run", "--agent", "codex", "--agent-bin", slow.to_str().unwrap(), "--id", "s", "--prompt", "P"];
-    let ran = ait(&home, &[&words[..], &["--wait", "--timeout", "0", "--format", "json"]].concat()).code(13);
+    let ran = ait(&home, &[&words[..], &["--wait", "--timeout", "0s", "--format", "json"]].concat()).code(13);
     let seen = data(&ran, "run");
+    assert!(envelope(&ran)["warnings"][0].as_str().unwrap().contains("runs on"), "{ran}");
     assert_eq!(seen["status"], "running", "{seen:#}");
     let log = seen["log_file"].as_str().unwrap().to_owned();
     wait_until("its log", DEADLINE, || {

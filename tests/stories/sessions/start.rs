@@ -168,6 +168,33 @@ fn wrong_words_start_nothing() {
 }
 
 #[test]
+fn a_program_that_is_nowhere_is_said_before_a_window_is_made() {
+    let home = Home::new();
+    let _tmux = habits(&home);
+    let calls = home.root().join("calls");
+    home.wrap_tmux(&format!("echo \"$*\" >> '{}'\nexec \"$TMUX_REAL\" \"$@\"", calls.display()));
+    for (words, said) in [
+        (&["start", "--agent", "hermes"][..], "there is no program hermes on PATH"),
+        (
+            &["run", "--agent", "codex", "--prompt", "P", "--agent-bin", "no-such"],
+            "there is no program no-such on PATH",
+        ),
+        (
+            &["start", "--agent", "claude", "--agent-bin", "/no/such"],
+            "/no/such is no program that can be run",
+        ),
+    ] {
+        let ran = ait(&home, &[words, &["--format", "json"]].concat()).code(1);
+        assert_eq!(refusal(&ran), "command-spawn-failed", "{ran}");
+        assert_eq!(envelope(&ran)["error"]["message"], said, "{ran}");
+    }
+    home.unwrap_tmux();
+    let calls = std::fs::read_to_string(calls).unwrap_or_default();
+    assert!(!calls.contains("new-"), "{calls}");
+    nothing_is_left(&home);
+}
+
+#[test]
 fn a_start_that_fails_leaves_nothing() {
     let home = Home::new();
     let tmux = habits(&home);
@@ -259,6 +286,12 @@ fn a_glance_changes_nothing() {
     let logs = data(&ait(&home, &["logs", "g", "--format", "json"]).ok(), "logs");
     assert_eq!(logs["source"], "tmux", "{logs:#}");
     assert!(logs["text"].as_str().unwrap().contains("? for shortcuts"), "{logs:#}");
+    let end = ait(&home, &["logs", "g", "--tail", "2"]).ok().text();
+    assert!(
+        end.lines().count() == 2 && end.contains("? for shortcuts"),
+        "the last lines that say something: {end}"
+    );
+    assert_eq!(ait(&home, &["logs", "g", "--tail", "0"]).ok().text(), "");
 }
 
 #[test]
