@@ -113,8 +113,11 @@ pub async fn remove(
             }
         }
     }
-    let archived = || Archive::new(&world.store.paths().files()).get(id).ok().flatten();
-    if let Some(record) = known.or_else(|| archived().map(|archived| archived.record)) {
+    let archived = Archive::new(&world.store.paths().files()).get(id).ok().flatten();
+    if let Some(archived) = &archived {
+        killed |= clear(&archived.record).await?;
+    }
+    if let Some(record) = known.or_else(|| archived.map(|archived| archived.record)) {
         apart::remove(world.store.paths(), &record);
     }
     let folder = turns::folder(world.store.paths(), id);
@@ -168,6 +171,31 @@ pub(super) async fn end(record: &Record) -> Result<bool, NotRemoved> {
         killed |= gone(&agent)?;
     }
     Ok(killed)
+}
+
+/// Closes the dead pane of an agent that ended, where its server was told to keep such; whether there was one. A shell it was
+/// typed into is the user's, and so is its pane.
+pub(super) async fn clear(ended: &Record) -> Result<bool, NotRemoved> {
+    let is_own = !matches!(ended.ait.host, Some(Host::Shell { .. }));
+    let (Some(pane), Some(process), Some(epoch)) =
+        (ended.location.pane_id(), ended.location.process(), ended.ait.server.as_ref())
+    else {
+        return Ok(false);
+    };
+    if !is_own || process::liveness(&epoch.process()) == Liveness::Gone {
+        return Ok(false);
+    }
+    let server = OneShot::new(&epoch.socket)?;
+    let Some(life) = holds(&server, pane, process, epoch).await? else { return Ok(false) };
+    let guard = Guard::new(tmux_control::PaneId(pane.0), life).process(process.pid).dead();
+    match guarded::kill_pane(guard, Token::random()?).run(&server).await {
+        Ok(Outcome::Done) => Ok(true),
+        Ok(Outcome::NotMet | Outcome::Unknown) => Ok(false),
+        Ok(Outcome::Refused(words)) => Err(Unanswered::Refused { words }.into()),
+        // the last pane may take its server along
+        Err(_) if process::liveness(&epoch.process()) == Liveness::Gone => Ok(true),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Closes the pane, if it is the record's still, and sees that it is gone.

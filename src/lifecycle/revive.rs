@@ -46,6 +46,7 @@ pub async fn revive(world: &World, id: RecordId) -> Result<(), NotRevived> {
         }
     }
     let mut archived = Archive::new(&store.paths().files()).get(id)?.ok_or(NotRevived::Nowhere(id))?;
+    remove::clear(&archived.record).await?;
     archived.record.ait.session.iter_mut().for_each(|session| session.stopped_at = Some(archived.at));
     let capture = store.revive_screen(id)?;
     let verb = Verb::Revive { archived: Box::new(archived.record), lost: None, capture };

@@ -80,6 +80,31 @@ fn a_session_comes_back_from_the_archive_under_its_id() {
 }
 
 #[test]
+fn what_a_tmux_keeps_of_an_agent_that_ended_goes_when_it_comes_back_or_is_deleted() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    let _supervisor = Supervisor::start(&home, &[&tmux]);
+    let before = tmux.panes().len();
+    let seen = talked(&home);
+    let (id, pane) = (seen["id"].as_str().unwrap(), seen["location"]["pane"].as_str().unwrap());
+    let leave = |pane: &str| {
+        tmux.ok(["send-keys", "-t", pane, "-l", "/exit"]);
+        tmux.ok(["send-keys", "-t", pane, "Enter"]);
+        home.until_ended(id);
+        assert_eq!(tmux.ok(["display-message", "-p", "-t", pane, "#{pane_dead}"]).trim(), "1", "it is kept");
+    };
+    leave(pane);
+    is_back(&home, &seen);
+    let panes = tmux.panes();
+    assert_eq!(panes.len(), before + 1, "one pane, not a dead one beside it: {panes:#?}");
+    let again = data(&ait(&home, &["show", "s", "--format", "json"]).ok(), "show");
+    leave(again["location"]["pane"].as_str().unwrap());
+    let told = data(&ait(&home, &["delete", "s", "--format", "json"]).ok(), "delete");
+    assert_eq!(told["killed"], true, "{told:#}");
+    assert_eq!(tmux.panes().len(), before);
+}
+
+#[test]
 fn what_has_no_exact_conversation_is_not_resumed() {
     let home = Home::new();
     let tmux = habits(&home);
