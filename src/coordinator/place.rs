@@ -95,7 +95,12 @@ pub fn choose(
         None if record.session.is_empty() => SESSION,
         None => &record.session,
     };
-    let named = snapshot.sessions.iter().find(|row| row.name == name && row.name != HIDDEN);
+    let of_name = |name: &str| snapshot.sessions.iter().find(|row| row.name == name && row.name != HIDDEN);
+    let called = callable(name);
+    let (name, named) = match of_name(name) {
+        None => (called.as_str(), of_name(&called)),
+        named => (name, named),
+    };
     match named {
         // the user said so
         Some(row) if asked.is_some() => window_in(row, record, snapshot),
@@ -141,6 +146,14 @@ fn is_own(record: &Record, known: Option<&Known>, same_life: bool) -> bool {
         return true;
     }
     known.stamped.is_empty() && known.project.as_ref().is_none_or(|project| *project == record.root)
+}
+
+/// The name a new session gets for this one: tmux has neither `:` nor `.` in names, and reads `$1` as an id wherever a session is
+/// named, that of another session.
+#[must_use]
+pub fn callable(name: &str) -> String {
+    let name = name.replace([':', '.'], "_");
+    name.strip_prefix('$').map_or(name.clone(), |rest| format!("_{rest}"))
 }
 
 /// A name like this one that no session has.
@@ -245,6 +258,17 @@ mod tests {
         let all = snapshot(&[("$1", "@3", "%1", ""), ("$1", "@4", "%2", "")]);
         let place = choose(&record(), &all, &known(900, None, &[]), true, None);
         assert_eq!(place, Place::Window { session: SessionId(1), index: 5 });
+    }
+
+    #[test]
+    fn a_new_session_is_called_nothing_that_means_another_one() {
+        let all = snapshot(&[("$1", "@3", "%1", "")]);
+        for (name, called) in [("$1", "_1"), ("a:b.c", "a_b_c"), ("a$1", "a$1"), ("@1", "@1"), ("=x", "=x")] {
+            let asked = choose(&record(), &all, &[], true, Some(name));
+            assert_eq!(asked, Place::Session { name: called.into(), index: Some(3) }, "{name}");
+            let recorded = Record { session: name.into(), ..record() };
+            assert_eq!(choose(&recorded, &all, &[], false, None), asked, "{name}");
+        }
     }
 
     #[test]

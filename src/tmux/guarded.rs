@@ -25,6 +25,9 @@ pub enum BadValue {
     /// Not 1 to 256 of letters, digits and `_ . : -`.
     #[error("{0:?} cannot be the value of a pane option")]
     Value(String),
+    /// Read as an id where it names a session.
+    #[error("{0:?} cannot be the name of a session")]
+    Session(String),
     /// No program with at least one argument.
     #[error("there is no program with an argument to run in the pane")]
     NoProgram,

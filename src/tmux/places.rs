@@ -183,6 +183,9 @@ fn commands(place: &Where<'_>, tenant: &Tenant<'_>) -> Result<Vec<Command>, BadV
             (target.clone(), vec![begin("new-window").args(["-t", &target]).arg("--").args(program())])
         }
         Where::Session { name, index, size } => {
+            if name.starts_with('$') {
+                return Err(BadValue::Session((*name).to_owned()));
+            }
             let (columns, lines) = size.unwrap_or(SIZE);
             let new = begin("new-session")
                 .args(["-x", &columns.to_string(), "-y", &lines.to_string()])

@@ -10,6 +10,7 @@ use super::address::Book;
 use super::envelope::Trouble;
 use super::face::Face;
 use crate::cli::{Exit, Failure, program, settings, sockets};
+use crate::coordinator::place;
 use crate::lifecycle::perform::World;
 use crate::lifecycle::prompt::END_OF_PASTE;
 use crate::lifecycle::root::root_of;
@@ -20,6 +21,10 @@ use crate::record::{Record, Records, ServerEpoch, Session};
 use crate::store::{Paths, Store, System};
 use crate::tmux::{OneShot, Unanswered};
 
+/// The longest name of a session, in bytes.
+const NAME: usize = 128;
+/// The longest title, in characters.
+const TITLE: usize = 120;
 /// The longest prompt, in bytes.
 const PROMPT: u64 = 8 * 1024 * 1024;
 /// Options of an agent that choose its conversation or its folder, which is not for its own words: the long ones, and the letters
@@ -111,17 +116,36 @@ impl Begin {
         Ok(folder)
     }
 
-    /// A name must be one that no shell, path or tmux reads as something else.
+    /// A title is one line that fits a list; a name must be one that no shell, path or tmux reads as something else.
     pub(super) fn refuse_name(&self) -> Result<(), Trouble> {
         let may_be = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        let fits = |name: &String| (1..=128).contains(&name.len()) && name.chars().all(may_be);
+        let fits = |name: &String| (1..=NAME).contains(&name.len()) && name.chars().all(may_be);
         match self.id.as_ref().filter(|name| !fits(name)) {
             Some(name) => {
                 let message = format!("{name:?} is no session id");
-                Err(Trouble::new(Exit::USAGE, "invalid-session-id", message))
+                let invalid = Trouble::new(Exit::USAGE, "invalid-session-id", message);
+                Err(invalid.hint(format!("it may hold letters, digits, - and _, at most {NAME}")))
             }
             None => Ok(()),
         }
+    }
+
+    /// Likewise of its title, and of the tmux session it goes to.
+    pub(super) fn refuse_title(&self) -> Result<(), Trouble> {
+        let refused = |code: &'static str, message: String| Err(Trouble::new(Exit::USAGE, code, message));
+        let title = self.title.as_deref().unwrap_or_default();
+        if title.chars().any(char::is_control) {
+            return refused("invalid-title", "a title is one line without control characters".to_owned());
+        }
+        if title.chars().count() > TITLE {
+            return refused("title-too-long", format!("a title has at most {TITLE} characters"));
+        }
+        let session = self.session.as_deref();
+        if session.is_some_and(|name| name.is_empty() || name.chars().any(char::is_control)) {
+            let message = "the name of a tmux session is not empty, and has no control characters";
+            return refused("invalid-tmux-session", message.to_owned());
+        }
+        Ok(())
     }
 
     /// The prompt, from the one source that was named.
@@ -282,7 +306,7 @@ impl Begin {
         let is_default = sockets::resolved(&sockets::folder().join("default")) == socket;
         let records = &store.read()?.records;
         let session = match &self.session {
-            Some(name) => name.clone(),
+            Some(name) => place::callable(name),
             None => project_session(records, &root, server.as_ref()),
         };
         // a supervisor attaches to the server a record names, and old servers crash when windows change while one attaches: the
@@ -302,7 +326,7 @@ fn project_session(records: &Records, root: &str, server: Option<&ServerEpoch>) 
     if let Some(own) = placed.clone().find(|record| record.root == root && shared(record)) {
         return own.session.clone();
     }
-    let name = Path::new(root).file_name().map(|name| name.to_string_lossy().replace([':', '.'], "_"));
+    let name = Path::new(root).file_name().map(|name| place::callable(&name.to_string_lossy()));
     let name = name.filter(|name| !name.is_empty()).unwrap_or_else(|| "agents".to_owned());
     let others: Vec<&str> = placed.map(|record| record.session.as_str()).collect();
     let mut free = name.clone();

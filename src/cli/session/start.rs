@@ -55,6 +55,7 @@ pub(super) fn begin(begin: &Begin, given: &Given, mode: Mode) -> Result<(RecordI
     given.here.host()?;
     begin.refuse_agent()?;
     begin.refuse_name()?;
+    begin.refuse_title()?;
     let cwd = begin.folder()?;
     let prompt = begin.prompt()?;
     if mode == Mode::Run {

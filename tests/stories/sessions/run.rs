@@ -46,7 +46,7 @@ fn a_run_keeps_its_log_and_its_exit_status() {
     let failed =
         ait(&home, &["run", "--agent", "claude", "--agent-bin", &parrot, "--prompt", "P", "--wait"]).code(1);
     assert_eq!(failed.errors(), "warning: its agent ended with exit status 3");
-    assert!(failed.text().ends_with("\nb\nc\n"), "{failed}");
+    assert!(failed.text().ends_with("trouble\nb\nc"), "{failed}");
     let left = tmux.ok(["list-windows", "-a", "-F", "#{window_name}"]);
     assert!(!left.lines().any(|name| name == "r"), "{left}");
 }

@@ -159,12 +159,54 @@ fn wrong_words_start_nothing() {
         (&["--agent", "claude", "--cwd", "/no/such/folder"], "cwd-unavailable", 64),
         (&["--agent", "claude", "--cwd", "/dev/null"], "cwd-not-directory", 64),
         (&["--agent", "nobody"], "invalid-agent", 64),
+        (&["--agent", "claude", "--id", ""], "invalid-session-id", 64),
+        (&["--agent", "claude", "--id", "../x"], "invalid-session-id", 64),
+        (&["--agent", "claude", "--id", &"x".repeat(300)], "invalid-session-id", 64),
+        (&["--agent", "claude", "--title", "a\nb"], "invalid-title", 64),
+        (&["--agent", "claude", "--title", "\x1b[31mred"], "invalid-title", 64),
+        (&["--agent", "claude", "--title", &"é".repeat(121)], "title-too-long", 64),
+        (&["--agent", "claude", "--session", ""], "invalid-tmux-session", 64),
+        (&["--agent", "claude", "--session", "a\nb"], "invalid-tmux-session", 64),
         (&["--agent", "claude", "--prompt", "x\x1b[201~y"], "invalid-prompt", 64),
     ] {
         let all = [&["start", "--format", "json"], words].concat();
         assert_eq!(refusal(&ait(&home, &all).code(exit)), code, "{words:?}");
     }
     nothing_is_left(&home);
+}
+
+#[test]
+fn an_odd_name_is_data_wherever_it_goes() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    let witness = home.root().join("witness");
+    let ran = format!("#(touch {})", witness.display());
+    for (session, title) in [
+        ("a:b.c", "👩‍👩‍👧 مرحبا"),
+        ("#{pid}", ran.as_str()),
+        ("-x", "%end 1 2 0"),
+        ("$1", ";"),
+        ("@1", "é é"),
+        ("s p a c e", "\\;"),
+    ] {
+        let words = ["--title", title, &format!("--session={session}")];
+        let seen = started(&home, &words);
+        let really = session.replace([':', '.', '$'], "_");
+        assert_eq!(
+            (&seen["tmux_session"], &seen["title"]),
+            (&really.as_str().into(), &title.into()),
+            "{seen:#}"
+        );
+        let pane = seen["location"]["pane"].as_str().unwrap();
+        let there = tmux.ok(["list-panes", "-a", "-F", "#{pane_id} #{session_name}"]);
+        assert!(there.lines().any(|line| line == format!("{pane} {really}")), "{session}: {there}");
+        // once more: it is found, not made a second time
+        assert_eq!(started(&home, &[&format!("--session={session}")])["tmux_session"], really.as_str());
+        let told = data(&ait(&home, &["show", title, "--format", "json"]).ok(), "show");
+        assert_eq!(told["id"], seen["id"], "{told:#}");
+        ait(&home, &["delete", title]).ok();
+        assert!(!witness.exists());
+    }
 }
 
 #[test]
