@@ -95,6 +95,7 @@ fn perform(store: &Store, system: &System, job: Job, last: &mut Option<Arc<Snaps
         }
         Job::Recall(since) => {
             store.sweep_checkpoints();
+            store.sweep_turns();
             let ends = recall(store, since);
             store.sweep_plans(ends.iter().map(|end| &*end.record));
             Some(Input::Recalled(ends))

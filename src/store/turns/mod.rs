@@ -17,6 +17,7 @@
 mod diagnostic;
 mod journal;
 mod replay;
+mod sweep;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
