@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::perform::{self, Stops, World};
-use super::{apart, paste};
+use super::{adopt, apart, paste};
 use crate::coordinator::{Drop, End, Task};
 use crate::process::{self, Delivery, ProcessError, ProcessId, Signal};
 use crate::record::{
@@ -13,7 +13,7 @@ use crate::record::{
 };
 use crate::store::{Archive, PATIENCE, StoreError, turns};
 use crate::tmux::guarded::{self, BadValue, Epoch, Guard, Outcome, Token};
-use crate::tmux::{OneShot, Unanswered};
+use crate::tmux::{OneShot, Unanswered, listing};
 
 /// How long an agent has to end after its pane was closed, before it is killed.
 const PATIENT: Duration = Duration::from_secs(5);
@@ -118,6 +118,7 @@ pub async fn remove(
         killed |= clear(&archived.record).await?;
     }
     if let Some(record) = known.or_else(|| archived.map(|archived| archived.record)) {
+        killed |= clear_marked(&record).await;
         apart::remove(world.store.paths(), &record);
     }
     let folder = turns::folder(world.store.paths(), id);
@@ -196,6 +197,31 @@ pub(super) async fn clear(ended: &Record) -> Result<bool, NotRemoved> {
         Err(_) if process::liveness(&epoch.process()) == Liveness::Gone => Ok(true),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Closes what stands in its name where its record does not say: the dead panes and the stand-ins of launches that were cut short.
+/// A server that does not answer keeps them; `ait doctor` tells of them.
+async fn clear_marked(record: &Record) -> bool {
+    let Some(socket) = perform::sockets(record).into_iter().next() else { return false };
+    let Ok(server) = OneShot::new(socket) else { return false };
+    let Ok(seen) = listing::snapshot(&server).await else { return false };
+    let id = record.id.to_string();
+    let marked: Vec<_> =
+        seen.panes.iter().filter(|row| row.frozen == id.as_str()).map(|row| row.id).collect();
+    let mut closed = false;
+    if marked.is_empty() {
+        return closed;
+    }
+    let Ok(life) = adopt::epoch(&server).await else { return closed };
+    let Some(life) = life.started_at.map(|started_at| Epoch { pid: life.pid, started_at }) else {
+        return closed;
+    };
+    for pane in marked {
+        let Ok(token) = Token::random() else { return closed };
+        let done = guarded::kill_standin(Guard::new(pane, life), record.id, token).run(&server).await;
+        closed |= matches!(done, Ok(Outcome::Done));
+    }
+    closed
 }
 
 /// Closes the pane, if it is the record's still, and sees that it is gone.

@@ -11,6 +11,8 @@ mod proof;
 mod ready;
 mod sight;
 
+pub(super) use ready::sockets;
+
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -270,7 +270,7 @@ fn has_conversation(catalog: &Catalog, record: &Record, process: &ProcessId) -> 
 }
 
 /// The sockets a record's agent can be on: its own, and the one a bare `tmux` would use.
-pub(super) fn sockets(record: &Record) -> Vec<PathBuf> {
+pub(in crate::lifecycle) fn sockets(record: &Record) -> Vec<PathBuf> {
     let own = record.ait.server.as_ref().map(|server| PathBuf::from(&server.socket));
     let mut sockets: Vec<PathBuf> = own.into_iter().collect();
     let default = default_socket();

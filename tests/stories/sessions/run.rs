@@ -158,3 +158,67 @@ fn a_run_needs_a_prompt_and_an_agent_that_leaves() {
     assert!(home.records().is_empty());
     assert!(!home.home().join(".local/state/ait/sessions").exists(), "no folder is left behind");
 }
+
+#[test]
+fn the_folder_of_a_session_that_is_no_more_is_swept() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    let parrot = parrot(&home);
+    let words = ["run", "--agent", "claude", "--agent-bin", &parrot, "--prompt", "P", "--format", "json"];
+    let kept = data(&ait(&home, &words).ok(), "run")["id"].as_str().unwrap().to_owned();
+    {
+        let _supervisor = Supervisor::start(&home, &[&tmux]);
+        home.until_ended(&kept);
+    }
+    let live = data(&ait(&home, &["start", "--agent", "claude", "--format", "json"]).ok(), "start");
+    let live = live["id"].as_str().unwrap().to_owned();
+    let folders = home.home().join(".local/state/ait/sessions");
+    let left = folders.join("0000dead");
+    std::fs::create_dir(&left).unwrap();
+    std::fs::write(left.join("prompt.md"), "P").unwrap();
+    for folder in [&left, &folders.join(&kept), &folders.join(&live)] {
+        let folder = std::fs::File::open(folder).unwrap();
+        folder.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(7200)).unwrap();
+    }
+    let _supervisor = Supervisor::start(&home, &[&tmux]);
+    wait_until("the folder of nobody to be gone", DEADLINE, || (!left.exists()).then_some(()));
+    assert!(folders.join(&kept).join("output.log").exists(), "one in the archive is a session still");
+    assert!(folders.join(&live).exists());
+}
+
+#[test]
+fn what_stands_in_the_name_of_a_run_that_was_cut_short_goes_when_it_is_deleted() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    let before = tmux.panes();
+    let parrot = parrot(&home);
+    // killed as soon as its window is there, before its record can say where
+    home.wrap_tmux("case \"$*\" in *exec*--record*) \"$TMUX_REAL\" \"$@\"; kill -KILL $PPID; exit 1;; esac\nexec \"$TMUX_REAL\" \"$@\"");
+    let words = ["run", "--agent", "claude", "--agent-bin", &parrot, "--prompt", "P", "--id", "cut"];
+    assert_eq!(ait(&home, &words).status.code(), None, "it was killed");
+    home.unwrap_tmux();
+    let marked =
+        || tmux.ok(["list-panes", "-a", "-F", "#{pane_id} #{pane_pid} #{pane_dead} #{@aitask_frozen}"]);
+    let id = home.records()[0]["id"].as_str().unwrap().to_owned();
+    let pid = wait_until("its window", DEADLINE, || {
+        let all = marked();
+        let line = all.lines().find(|line| line.ends_with(&id))?;
+        line.split(' ').nth(1)?.parse::<u32>().ok()
+    });
+    crate::support::proc::Process::of(pid).unwrap().end(DEADLINE);
+    wait_until("a dead pane", DEADLINE, || {
+        marked().lines().any(|line| line.ends_with(&format!("1 {id}"))).then_some(())
+    });
+    // as it is settled once its time is over
+    super::edit(&home, |records| {
+        let record = &mut records[0];
+        record["state"] = "frozen".into();
+        for field in ["op_nonce", "op_started_at"] {
+            record[field] = "".into();
+        }
+        record["op_owner_pid"] = 0.into();
+    });
+    let told = data(&ait(&home, &["delete", "cut", "--format", "json"]).ok(), "delete");
+    assert_eq!(told["killed"], true, "{told:#}");
+    assert_eq!(tmux.panes(), before, "{}", marked());
+}
