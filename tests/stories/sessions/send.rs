@@ -307,11 +307,12 @@ fn a_prompt_is_submitted_and_its_hook_says_so() {
     let id = agent.adopt(&tmux);
     let text = "first line; $(x)\nsecond #{pane_id} line\n";
     let asked = Asked::of(&home);
-    let told = data(&send(&home, &id, &["--submit"], text.as_bytes()).ok(), "send");
+    let ran = send(&home, &id, &["--submit"], text.as_bytes()).ok();
+    let told = data(&ran, "send");
     assert_eq!((&told["receipt"], &told["proof"]), (&json!("submitted"), &json!("hook")), "{told:#}");
     for part in ["first line", "second #{pane_id} line"] {
         assert_eq!(asked.with(part), [[""; 0]; 0], "the text stands in no command line");
-        assert!(!told.to_string().contains(part), "{told:#}");
+        assert!(!ran.to_string().contains(part), "{ran}");
     }
     drop(asked);
     assert_eq!((&told["newline_omitted"], &told["keys"]), (&json!(true), &json!(["enter"])), "{told:#}");

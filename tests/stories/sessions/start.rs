@@ -47,10 +47,9 @@ fn a_session_starts_with_its_prompt() {
     let tmux = habits(&home);
     let prompt = "say; $(x) #{pane_id}\nsecond line";
     let asked = Asked::of(&home);
-    let seen = started(
-        &home,
-        &["--title", "Fix API", "--prompt", prompt, "--agent-arg=--effort", "--agent-arg", "a; $(x)"],
-    );
+    let words = ["start", "--agent", "claude", "--title", "Fix API", "--prompt", prompt, "--format", "json"];
+    let ran = ait(&home, &[&words[..], &["--agent-arg=--effort", "--agent-arg", "a; $(x)"]].concat()).ok();
+    let seen = data(&ran, "start");
     let id = seen["id"].as_str().unwrap();
     for (field, value) in
         [("agent", "claude"), ("status", "running"), ("title", "Fix API"), ("tmux_session", "alpha")]
@@ -74,7 +73,7 @@ fn a_session_starts_with_its_prompt() {
     let environment = std::fs::read(format!("/proc/{}/environ", seen["location"]["pid"])).unwrap();
     for part in ["second line", "say; $(x)"] {
         assert_eq!(asked.with(part), [[""; 0]; 0], "tmux is asked");
-        assert!(!seen.to_string().contains(part), "{seen:#}");
+        assert!(!(ran.text() + &ran.errors()).contains(part), "{ran}");
         assert!(!line.contains(part), "{line}");
         assert!(!String::from_utf8_lossy(&environment).contains(part), "its variables");
     }
