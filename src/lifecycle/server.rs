@@ -1,7 +1,8 @@
 //! Starting a tmux server in place of one that a crash took, so that it lives as long as the user's own would.
 //!
 //! In a systemd user scope of its own where a user manager answers, so that no end of a service or a login takes it along;
-//! else as tmux does it, in a session of its own. With the environment of a login shell: ours may be that of a service.
+//! else as tmux does it, in a session of its own. With the environment of a login shell: ours may be that of a service. What marks
+//! a child of some agent, and the secret of a control plane, is in neither.
 //! Refuses to start a second server where one listens.
 
 use std::ffi::{OsStr, OsString};
@@ -14,6 +15,7 @@ use std::time::Duration;
 use tokio::process::Command;
 
 use crate::process::{self, Opened, ProcessId, Watch};
+use crate::provider;
 use crate::store::make_private;
 use crate::tmux::{OneShot, Probe, Unanswered, binary, probe, within};
 use crate::watch::{Touched, Watcher};
@@ -150,7 +152,7 @@ async fn run(words: &[OsString], environment: &[(OsString, OsString)]) -> Result
     command
         .args(arguments)
         .env_clear()
-        .envs(environment.iter().map(|(name, value)| (name, value)))
+        .envs(environment.iter().filter(|(name, _)| !name.to_str().is_some_and(provider::scrub)).cloned())
         .env_remove("TMUX")
         .env_remove("TMUX_PANE")
         .current_dir("/")

@@ -6,10 +6,12 @@ use std::path::Path;
 use rustix::process::Signal;
 
 use crate::support::tmux::Start;
-use crate::support::{DEADLINE, Fake, Home, Supervisor, Tmux, proc, wait_until};
+use crate::support::{DEADLINE, Fake, Home, Ran, Supervisor, Tmux, proc, wait_until};
 
 const SECRET: &str = "sk-ant-0123456789-never-told";
 const PROMPT: &str = "the wording of a prompt";
+/// The secret of a control plane.
+const TOKEN: &str = "0123456789-of-a-control-plane";
 
 /// The files below a folder in which one of these texts is.
 fn told_in(folder: &Path, texts: &[&str], found: &mut Vec<String>) {
@@ -56,11 +58,11 @@ fn a_secret_of_the_surroundings_is_in_no_argument_no_file_and_no_server() {
     arguments();
     let mut freeze = home.ait_command(["freeze", &id, "--force"]);
     freeze.env("ANTHROPIC_API_KEY", SECRET);
-    crate::support::Ran::run(&mut freeze).ok();
+    Ran::run(&mut freeze).ok();
     arguments();
     let mut restore = home.ait_command(["restore", &id]);
     restore.env("ANTHROPIC_API_KEY", SECRET);
-    crate::support::Ran::run(&mut restore).ok();
+    Ran::run(&mut restore).ok();
     arguments();
     home.store_until("the record to be whole", |home| {
         let record = home.record(&id)?;
@@ -94,4 +96,32 @@ fn a_secret_of_the_surroundings_is_in_no_argument_no_file_and_no_server() {
         let folder = home.home().join(".local/state/ait");
         (fs::metadata(folder).ok()?.permissions().mode() & 0o77 == 0).then_some(())
     });
+}
+
+#[test]
+fn the_token_of_a_control_plane_is_inherited_by_nobody() {
+    let home = Home::new();
+    home.agent_program("claude");
+    let tmux = Tmux::unstarted(&home, Start::default());
+    // a login shell that says nothing: the caller's own variables are all there is
+    for profile in [".profile", ".bash_profile", ".zprofile"] {
+        fs::write(home.home().join(profile), "exit 0\n").unwrap();
+    }
+    let mut start = home.ait_command(["start", "--agent", "claude", "--format", "json"]);
+    start.current_dir(home.project("alpha"));
+    start.env("AGENT_SESSION_TOKEN", TOKEN).env("CLAUDECODE", "1").env("OF_MY_OWN", "kept");
+    let told = Ran::run(&mut start).ok();
+    tmux.remember();
+    assert!(!told.text().contains(TOKEN), "{told}");
+    let inherited = |what: &str, variables: &str| {
+        assert!(variables.contains("OF_MY_OWN=kept"), "{what}: {variables}");
+        assert!(!variables.contains(TOKEN) && !variables.contains("CLAUDECODE"), "{what}: {variables}");
+    };
+    inherited("the server", &tmux.ok(["show-environment", "-g"]));
+    let agent = &told.json()["data"]["location"]["pid"];
+    let variables = fs::read(format!("/proc/{agent}/environ")).unwrap();
+    inherited("the agent", &String::from_utf8_lossy(&variables));
+    let mut found = Vec::new();
+    told_in(home.root(), &[TOKEN], &mut found);
+    assert_eq!(found, [""; 0]);
 }

@@ -198,6 +198,7 @@ fn an_event_whose_writing_failed_is_taken_once_when_it_is_told_again() {
         (&json!(true), &json!("working")),
         "{again:#}"
     );
+    assert_eq!(data(&tell(&home, &agent.id, &text).ok(), "activity-event")["duplicate"], true);
     assert_eq!(std::fs::read_to_string(&journal).unwrap().lines().count(), 1);
 }
 

@@ -130,17 +130,17 @@ fn a_codex_works_and_waits_by_its_hooks_and_nothing_of_its_words_is_kept() {
     agent.hook_of("codex", "SessionStart", &start(ONE));
     let id = only(&home)["id"].as_str().unwrap().to_owned();
     let turn = "0199f0a2-5b1c-7a10-8000-00000000beef";
-    let secrets = ["hush-hush", "/hidden/place", turn, ONE];
+    let secrets = ["hush-hush", "/hidden/place", "call_raw_1", turn, ONE];
     for (event, more, phase) in [
         ("UserPromptSubmit", json!({"prompt": "hush-hush"}), "working"),
         (
             "PreToolUse",
-            json!({"tool_name": "Bash", "tool_use_id": "call_1", "tool_input": {"command": "echo hush-hush"}}),
+            json!({"tool_name": "Bash", "tool_use_id": "call_raw_1", "tool_input": {"command": "echo hush-hush"}}),
             "working",
         ),
         (
             "PostToolUse",
-            json!({"tool_name": "Bash", "tool_use_id": "call_1", "tool_response": "hush-hush"}),
+            json!({"tool_name": "Bash", "tool_use_id": "call_raw_1", "tool_response": "hush-hush"}),
             "working",
         ),
         ("Stop", json!({"last_assistant_message": "hush-hush", "stop_hook_active": false}), "waiting"),
