@@ -64,6 +64,14 @@ fn resume(args: &Args) -> Result<Answer, Trouble> {
         End::Done if outcome.word == "verified" => {}
         End::Done => warnings.push(format!("{}: {}", outcome.word, outcome.detail)),
         End::Refused if outcome.word == "lease_held" => return Err(busy(&outcome.detail)),
+        // of two at once the other one was quicker
+        End::Refused if outcome.word == "not_frozen" => {
+            let view = one(&id.to_string(), &args.given)?;
+            return match view.status {
+                Status::Running => told("running already:", &view, warnings),
+                Status::Stopped | Status::Unknown => Err(busy(&words(&outcome))),
+            };
+        }
         End::Refused => return Err(not_resumable(&words(&outcome)).detail("id", view.id)),
         End::Failed if outcome.word == "session_mismatch" => return Err(not_resumable(&words(&outcome))),
         End::Planned | End::Failed | End::Left => {

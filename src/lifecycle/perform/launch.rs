@@ -23,12 +23,22 @@ use crate::world::rows::Snapshot;
 
 /// The word for a stand-in's pane that is no longer its.
 const PANE_CHANGED: &str = "pane_changed";
-/// How often a place that was taken meanwhile is looked for again.
+/// How often a place is looked for again that could not be had.
 const TRIES: usize = 4;
+/// How often one that another was quicker to take: of many that start at once, one goes on at each try.
+const TRIES_OF_MANY: usize = 100;
 
 /// Nothing was started, in a word and what was seen.
 fn not(word: &str, seen: impl Into<String>) -> Launched {
     Launched::Not { word: word.to_owned(), seen: seen.into() }
+}
+
+/// Whether another was quicker: tmux refuses a window's index and a session's name that are there by now.
+fn is_taken(refused: &Launched) -> bool {
+    match refused {
+        Launched::Not { seen, .. } => seen.contains("in use") || seen.contains("duplicate session"),
+        _ => false,
+    }
 }
 
 impl Performer<'_> {
@@ -38,7 +48,10 @@ impl Performer<'_> {
         let _ = self.read();
         let Some(record) = self.record.clone() else { return not("no_record", "its record is gone") };
         let mut last = not("no_place", "no place was found");
-        for _ in 0..TRIES {
+        for tried in 0..TRIES_OF_MANY {
+            if tried >= TRIES && !is_taken(&last) {
+                break;
+            }
             last = match self.launch_once(&record, launch).await {
                 Ok(launched) => {
                     if let Launched::Started(at) = &launched {

@@ -80,6 +80,33 @@ fn a_session_comes_back_from_the_archive_under_its_id() {
 }
 
 #[test]
+fn of_several_resumes_at_once_one_brings_it_back() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    let _supervisor = Supervisor::start(&home, &[&tmux]);
+    let seen = talked(&home);
+    kill(&tmux, &seen);
+    home.until_ended(seen["id"].as_str().unwrap());
+    let root = home.project("alpha");
+    let resume = || {
+        let mut command = home.ait_command(["resume", "s", "--format", "json"]);
+        command.current_dir(&root);
+        std::thread::spawn(move || crate::support::Ran::run(&mut command))
+    };
+    let all = [resume(), resume(), resume(), resume()].map(|run| run.join().unwrap());
+    let (won, lost): (Vec<_>, Vec<_>) = all.iter().partition(|ran| ran.status.success());
+    assert!(!won.is_empty(), "{all:?}");
+    for lost in lost {
+        assert_eq!(refusal(lost), "session-busy", "{lost}");
+    }
+    let back = data(&ait(&home, &["show", "s", "--format", "json"]).ok(), "show");
+    assert_eq!(back["status"], "running", "{back:#}");
+    let windows = tmux.ok(["list-windows", "-a", "-F", "#{window_name}"]);
+    assert_eq!(windows.lines().filter(|name| *name == "s").count(), 1, "{windows}");
+    assert_eq!(home.record(seen["id"].as_str().unwrap()).unwrap()["ait"]["generation"], 2);
+}
+
+#[test]
 fn what_a_tmux_keeps_of_an_agent_that_ended_goes_when_it_comes_back_or_is_deleted() {
     let home = Home::new();
     let tmux = habits(&home);

@@ -310,6 +310,24 @@ fn of_two_starts_under_one_name_one_wins() {
 }
 
 #[test]
+fn a_start_looks_again_as_often_as_others_are_quicker() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    started(&home, &["--id", "first"]);
+    let refused = home.root().join("refused");
+    home.wrap_tmux(&format!(
+        "case \"$*\" in *new-window*exec*) echo x >> '{0}'\n\
+         [ $(wc -l < '{0}') -gt 12 ] || {{ echo 'create window failed: index 6 in use' >&2; exit 1; }};; esac\n\
+         exec \"$TMUX_REAL\" \"$@\"",
+        refused.display()
+    ));
+    let seen = started(&home, &["--id", "last"]);
+    home.unwrap_tmux();
+    assert_eq!(std::fs::read_to_string(refused).unwrap().lines().count(), 13);
+    assert!(tmux.panes().iter().any(|pane| pane.id == seen["location"]["pane"].as_str().unwrap()));
+}
+
+#[test]
 fn a_glance_changes_nothing() {
     let home = Home::new();
     let _tmux = habits(&home);
