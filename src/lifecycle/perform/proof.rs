@@ -63,8 +63,10 @@ impl Performer<'_> {
         proof.named = named(&record, kind, process, &family);
         if let Some((_, Ok(server))) = self.server() {
             let row = self.row(&server, pane.0, process).await;
-            let text =
-                if matches!(row, Row::There(_)) { screen(&server, pane.0).await } else { String::new() };
+            let text = match &row {
+                Row::There(row) => screen(&server, pane.0, row.dead).await,
+                Row::Ended | Row::Gone | Row::Unknown => String::new(),
+            };
             proof.lines = last_lines(&text);
             proof.pane = match &row {
                 Row::Unknown => PaneNow::Unknown,
@@ -136,10 +138,15 @@ async fn row(server: &OneShot, pane: u32) -> Row {
     }
 }
 
-async fn screen(server: &OneShot, pane: u32) -> String {
+/// What a pane shows. Where it is dead tmux has moved it up by a line to say so: the first one is in the history, and it may be the
+/// only one.
+async fn screen(server: &OneShot, pane: u32, dead: bool) -> String {
     let pane = format!("%{pane}");
-    let answer = server.run(["capture-pane", "-p", "-e", "-t", pane.as_str()]).await.unwrap_or_default();
-    answer.to_str_lossy().into_owned()
+    let mut words = vec!["capture-pane", "-p", "-e", "-t", pane.as_str()];
+    if dead {
+        words.extend(["-J", "-S", "-1"]);
+    }
+    server.run(words).await.unwrap_or_default().to_str_lossy().into_owned()
 }
 
 /// The last lines with something on them, without escapes; tmux's own line about a dead pane is none of them.
