@@ -11,7 +11,7 @@ use crate::process::{self, Delivery, ProcessError, ProcessId, Signal};
 use crate::record::{
     Host, Liveness, PaneId, Record, RecordId, Refused, ServerEpoch, State, StateName, Verb, is_lease_free,
 };
-use crate::store::{Archive, PATIENCE, StoreError, turns};
+use crate::store::{Archive, LONG_PATIENCE, StoreError, turns};
 use crate::tmux::guarded::{self, BadValue, Epoch, Guard, Outcome, Token};
 use crate::tmux::{OneShot, Unanswered, listing};
 
@@ -83,7 +83,7 @@ pub async fn remove(
         match &record.state {
             State::Live if record.lease.is_none() || is_lease_free(&record, &facts) => {
                 killed |= end(&record).await?;
-                let dropped = world.store.update(&facts, PATIENCE, |batch| {
+                let dropped = world.store.update(&facts, LONG_PATIENCE, |batch| {
                     // it may have been lost and be on its way back by now
                     let same = batch.records().get(id).is_some_and(|now| {
                         let idle = now.lease.is_none() || is_lease_free(now, &facts);
@@ -129,7 +129,7 @@ pub async fn remove(
         Err(_) => {}
     }
     world.store.remove_captures(id);
-    world.store.delete_archived(id, world.system.facts().now, PATIENCE)?;
+    world.store.delete_archived(id, world.system.facts().now, LONG_PATIENCE)?;
     Ok(Removed { killed })
 }
 

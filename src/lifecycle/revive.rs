@@ -3,7 +3,7 @@
 use super::perform::World;
 use super::remove::{self, NotRemoved};
 use crate::record::{Host, LossCause, Record, RecordId, Refused, State, StateName, Verb};
-use crate::store::{Archive, PATIENCE, StoreError};
+use crate::store::{Archive, LONG_PATIENCE, StoreError};
 
 /// Why a record cannot be made ready for its restore.
 #[derive(Debug, thiserror::Error)]
@@ -77,7 +77,7 @@ async fn settle(world: &World, record: &Record) -> Result<(), NotRevived> {
 }
 
 fn apply(world: &World, id: RecordId, verb: Verb) -> Result<(), NotRevived> {
-    match world.store.apply(&[(Some(id), verb)], &world.system.facts(), PATIENCE)?.pop() {
+    match world.store.apply(&[(Some(id), verb)], &world.system.facts(), LONG_PATIENCE)?.pop() {
         Some(Ok(_)) | None => Ok(()),
         Some(Err(refused)) => Err(NotRevived::Refused(refused)),
     }

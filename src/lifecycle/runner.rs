@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::exec::{RESTORE_NONCE, RESTORE_RECORD};
 use crate::record::{Ours, Record, RecordId, State, Verb};
-use crate::store::{PATIENCE, Store, StoreError, System, turns};
+use crate::store::{LONG_PATIENCE, Store, StoreError, System, turns};
 use crate::watch::Watcher;
 
 /// How long its record may take to say that it was launched.
@@ -119,7 +119,7 @@ fn ended(store: &Store, id: RecordId, code: u8) -> Result<(), NotRun> {
     let Some(record) = snapshot.records.get(id).filter(|record| record.state == State::Live) else {
         return Ok(());
     };
-    store.apply(&[(Some(id), exit(record, code))], &System::here().facts(), PATIENCE)?;
+    store.apply(&[(Some(id), exit(record, code))], &System::here().facts(), LONG_PATIENCE)?;
     Ok(())
 }
 

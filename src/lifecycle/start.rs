@@ -21,7 +21,7 @@ use crate::record::{
     self, Capture, Location, Mode, Ours, Record, RecordId, Records, RestoreMode, Restores, ServerEpoch,
     Session, Stamp, State, Verb,
 };
-use crate::store::{PATIENCE, StoreError, draw, make_private, turns};
+use crate::store::{LONG_PATIENCE, StoreError, draw, make_private, turns};
 
 /// How long a conversation of which only its agent can tell is waited for.
 const HEARD_WITHIN: Duration = Duration::from_millis(1500);
@@ -190,7 +190,7 @@ async fn begun(
 fn prepare(world: &World, me: &ProcessId, plan: &Plan) -> Result<(Box<Record>, Restore), NotStarted> {
     let facts = world.system.facts();
     let mode = if plan.session_id.is_empty() { RestoreMode::Repick } else { RestoreMode::Resume };
-    let made = world.store.update(&facts, PATIENCE, |batch| {
+    let made = world.store.update(&facts, LONG_PATIENCE, |batch| {
         if let Some(taken) = plan.unique.iter().find(|name| is_taken(batch.records(), name)) {
             return Err(NotStarted::NameTaken(taken.clone()));
         }

@@ -413,12 +413,33 @@ pub(super) fn trouble(why: NotStarted) -> Trouble {
         NotStarted::Launch(outcome) if outcome.word == "no_binary" => {
             Trouble::new(Exit::FAILED, "command-spawn-failed", outcome.detail)
         }
+        NotStarted::Launch(outcome) if outcome.word.starts_with("agent_exited") => {
+            let how = outcome.word.split_once(':').map_or("", |word| word.1);
+            let trouble = Trouble::new(Exit::FAILED, "command-failed", ended_at_once(how, &outcome.detail));
+            match how {
+                "121" => {
+                    trouble.hint("its tmux server may have another HOME or XDG_CONFIG_HOME than this command")
+                }
+                _ => trouble,
+            }
+        }
         other @ (NotStarted::Refused(_)
         | NotStarted::File { .. }
         | NotStarted::Launch(_)
         | NotStarted::Prompt(_)
         | NotStarted::Left { .. }) => Trouble::new(Exit::FAILED, "command-failed", other.to_string()),
     }
+}
+
+/// Its agent ended before it stood: by its exit status, or `signal_N`, and its last words.
+fn ended_at_once(how: &str, said: &str) -> String {
+    let how = match (how.strip_prefix("signal_"), how) {
+        (Some(signal), _) => format!(", by signal {signal}"),
+        (None, "") => String::new(),
+        (None, status) => format!(" with exit status {status}"),
+    };
+    let said = if said.is_empty() { String::new() } else { format!(": {said}") };
+    format!("its agent ended at once{how}{said}")
 }
 
 fn read(from: impl Read) -> std::io::Result<Vec<u8>> {
@@ -433,6 +454,17 @@ fn read(from: impl Read) -> std::io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn how_an_agent_ended_is_said_in_words() {
+        for (how, said, told) in [
+            ("3", "no such option", "its agent ended at once with exit status 3: no such option"),
+            ("signal_9", "", "its agent ended at once, by signal 9"),
+            ("", "x", "its agent ended at once: x"),
+        ] {
+            assert_eq!(ended_at_once(how, said), told);
+        }
+    }
 
     #[test]
     fn a_title_as_part_of_a_name() {

@@ -247,6 +247,9 @@ fn a_start_that_fails_leaves_nothing() {
             ["start", "--agent", "claude", "--prompt", "P", "--agent-bin", binary, "--format", "json"];
         let ran = ait(&home, &words).code(1);
         assert!(["command-failed", "command-spawn-failed"].contains(&refusal(&ran).as_str()), "{ran}");
+        let said = envelope(&ran)["error"]["message"].as_str().unwrap().to_owned();
+        let (status, words) = ("its agent ended at once with exit status 3", "no such option");
+        assert_eq!(said.starts_with(status) && said.contains(words), binary.ends_with("quick"), "{said}");
         nothing_is_left(&home);
         wait_until("its pane to be gone", DEADLINE, || (tmux.panes() == before).then_some(()));
     }
@@ -307,6 +310,23 @@ fn of_two_starts_under_one_name_one_wins() {
     assert_eq!(folders.count(), 1, "the other one leaves no folder");
     let windows = tmux.ok(["list-windows", "-a", "-F", "#{window_name}"]);
     assert_eq!(windows.lines().filter(|name| *name == "same").count(), 1, "{windows}");
+}
+
+#[test]
+fn a_start_waits_for_a_busy_store_longer_than_a_verb_does() {
+    let home = Home::new();
+    let _tmux = habits(&home);
+    started(&home, &["--id", "first"]);
+    let lock = std::fs::File::open(home.store().with_extension("json.lock")).unwrap();
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let mut command = home.ait_command(["start", "--agent", "claude", "--id", "patient"]);
+    command.current_dir(home.project("alpha"));
+    let begun = std::time::Instant::now();
+    let start = std::thread::spawn(move || Ran::run(&mut command));
+    let span = std::time::Duration::from_secs(3);
+    wait_until("more than the time of a verb", DEADLINE, || (begun.elapsed() > span).then_some(()));
+    drop(lock);
+    start.join().unwrap().ok();
 }
 
 #[test]
