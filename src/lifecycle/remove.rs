@@ -13,7 +13,8 @@ use crate::record::{
 };
 use crate::store::{Archive, LONG_PATIENCE, StoreError, turns};
 use crate::tmux::guarded::{self, BadValue, Epoch, Guard, Outcome, Token};
-use crate::tmux::{OneShot, Unanswered, listing};
+use crate::tmux::listing::{self, ListError};
+use crate::tmux::{OneShot, Unanswered};
 
 /// How long an agent has to end after its pane was closed, before it is killed.
 const PATIENT: Duration = Duration::from_secs(5);
@@ -72,6 +73,8 @@ pub async fn remove(
     id: RecordId,
 ) -> Result<Removed, NotRemoved> {
     let known = world.store.read()?.records.get(id).map(|record| Record::clone(record));
+    // no agent is ended for a store that does not take it
+    world.store.update(&world.system.facts(), LONG_PATIENCE, |_| ())?;
     let mut killed = false;
     let mut tries = 0;
     while let Some(record) = world.store.read()?.records.get(id).cloned() {
@@ -83,19 +86,15 @@ pub async fn remove(
         match &record.state {
             State::Live if record.lease.is_none() || is_lease_free(&record, &facts) => {
                 killed |= end(&record).await?;
-                let dropped = world.store.update(&facts, LONG_PATIENCE, |batch| {
-                    // it may have been lost and be on its way back by now
-                    let same = batch.records().get(id).is_some_and(|now| {
-                        let idle = now.lease.is_none() || is_lease_free(now, &facts);
-                        now.state == State::Live && idle && now.location == record.location
-                    });
-                    same.then(|| batch.step(Some(id), &Verb::Drop { nonce: None }))
-                })?;
-                match dropped {
-                    // a supervisor saw the end first, and the archive has it; else it is looked at anew
-                    Some(Ok(_) | Err(Refused::NoSuchRecord(_))) | None => {}
-                    Some(Err(refused)) => return Err(NotRemoved::Unknown(refused.to_string())),
-                }
+                forget(world, &record)?;
+            }
+            // whoever was at it is gone, and nobody has settled it yet
+            State::Freezing | State::Restoring { .. } | State::Aborting { .. }
+                if is_lease_free(&record, &facts) =>
+            {
+                killed |= end(&record).await?;
+                killed |= end_attempts(&record).await?;
+                forget(world, &record)?;
             }
             State::Frozen { .. } => {
                 let stood = record.location.pane_id().is_some();
@@ -131,6 +130,23 @@ pub async fn remove(
     world.store.remove_captures(id);
     world.store.delete_archived(id, world.system.facts().now, LONG_PATIENCE)?;
     Ok(Removed { killed })
+}
+
+/// Drops a record whose agent was ended, if it is still as it was. One that a supervisor saw end first is in the archive; one that
+/// was lost and is on its way back by now is looked at anew.
+fn forget(world: &World, record: &Record) -> Result<(), NotRemoved> {
+    let facts = world.system.facts();
+    let dropped = world.store.update(&facts, LONG_PATIENCE, |batch| {
+        let same = batch.records().get(record.id).is_some_and(|now| {
+            let idle = now.lease.is_none() || is_lease_free(now, &facts);
+            now.state == record.state && idle && now.location == record.location
+        });
+        same.then(|| batch.step(Some(record.id), &Verb::Drop { nonce: None }))
+    })?;
+    match dropped {
+        Some(Ok(_) | Err(Refused::NoSuchRecord(_))) | None => Ok(()),
+        Some(Err(refused)) => Err(NotRemoved::Unknown(refused.to_string())),
+    }
 }
 
 /// How often a folder is removed again into which something was written meanwhile.
@@ -197,6 +213,28 @@ pub(super) async fn clear(ended: &Record) -> Result<bool, NotRemoved> {
         Err(_) if process::liveness(&epoch.process()) == Liveness::Gone => Ok(true),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Ends what a launch started that was cut short before its record could say where: it is known by its mark.
+async fn end_attempts(record: &Record) -> Result<bool, NotRemoved> {
+    let Some(socket) = perform::sockets(record).into_iter().next() else { return Ok(false) };
+    let server = OneShot::new(socket)?;
+    let seen = match listing::snapshot(&server).await {
+        Ok(seen) => seen,
+        Err(ListError::Unanswered(Unanswered::NoServer { .. })) => return Ok(false),
+        Err(ListError::Unanswered(error)) => return Err(error.into()),
+        Err(error) => return Err(NotRemoved::Unknown(error.to_string())),
+    };
+    let mark = format!("{}:", record.id);
+    let started = seen.panes.iter().filter(|row| !row.dead && row.attempt.starts_with(mark.as_bytes()));
+    let mut killed = false;
+    for (pane, pid) in started.filter_map(|row| Some((PaneId(row.id.0), row.pid?))) {
+        let epoch = adopt::epoch(&server).await.map_err(|why| NotRemoved::Unknown(why.to_string()))?;
+        let Some(process) = process::identify(pid) else { continue };
+        killed |= close(pane, &process, &epoch).await?;
+        killed |= gone(&process)?;
+    }
+    Ok(killed)
 }
 
 /// Closes what stands in its name where its record does not say: the dead panes and the stand-ins of launches that were cut short.

@@ -18,8 +18,8 @@ use super::{apart, identity, prompt, remove};
 use crate::coordinator::{Birth, End, Outcome, Restore, RestoreOrder, Task};
 use crate::process::ProcessId;
 use crate::record::{
-    self, Capture, Location, Mode, Ours, Record, RecordId, Records, RestoreMode, Restores, ServerEpoch,
-    Session, Stamp, State, Verb,
+    self, Capture, Location, Mode, Nonce, Ours, Record, RecordId, Records, RestoreMode, Restores,
+    ServerEpoch, Session, Stamp, State, Verb,
 };
 use crate::store::{LONG_PATIENCE, StoreError, draw, make_private, turns};
 
@@ -128,11 +128,21 @@ pub async fn start(
     stops: &mut Stops,
     plan: &Plan,
 ) -> Result<Started, NotStarted> {
-    let (record, mut machine) = prepare(world, me, plan)?;
+    let (record, nonce, mut machine) = prepare(world, me, plan)?;
     let id = record.id;
-    let done = match begun(world, stops, plan, id, &mut machine).await {
-        Ok(warnings) => return Ok(Started { record: id, warnings }),
-        Err(failed) => failed,
+    let done = match furnish(world, plan, &record) {
+        Ok(()) => match begun(world, stops, plan, id, &mut machine).await {
+            Ok(warnings) => return Ok(Started { record: id, warnings }),
+            Err(failed) => failed,
+        },
+        // nothing was launched: the record goes while it is ours, before its folder does
+        Err(failed) => {
+            let drop = Verb::Drop { nonce: Some(nonce) };
+            if let Err(why) = world.store.apply(&[(Some(id), drop)], &world.system.facts(), LONG_PATIENCE) {
+                return Err(NotStarted::Left { first: failed.to_string(), why: why.to_string() });
+            }
+            failed
+        }
     };
     if matches!(&done, NotStarted::Launch(outcome) if outcome.end == End::Left) {
         return Err(done);
@@ -143,6 +153,17 @@ pub async fn start(
     }
 }
 
+/// Makes what lies in a session's folder before its agent is there.
+fn furnish(world: &World, plan: &Plan, record: &Record) -> Result<(), NotStarted> {
+    let folder = turns::folder(world.store.paths(), record.id);
+    let failed = |why| NotStarted::File { path: folder.clone(), why };
+    apart::make(world.store.paths(), record).map_err(failed)?;
+    match &plan.prompt {
+        Some(prompt) => write(&folder, "prompt.md", prompt),
+        None => Ok(()),
+    }
+}
+
 async fn begun(
     world: &World,
     stops: &mut Stops,
@@ -150,14 +171,6 @@ async fn begun(
     id: RecordId,
     machine: &mut Restore,
 ) -> Result<Vec<String>, NotStarted> {
-    let folder = turns::folder(world.store.paths(), id);
-    if let Some(record) = world.store.read()?.records.get(id) {
-        let failed = |why| NotStarted::File { path: folder.clone(), why };
-        apart::make(world.store.paths(), record).map_err(failed)?;
-    }
-    if let Some(prompt) = &plan.prompt {
-        write(&folder, "prompt.md", prompt)?;
-    }
     let outcome = perform::run(world, id, machine, stops, &mut |_| {}).await;
     if outcome.end != End::Done {
         return Err(NotStarted::Launch(outcome));
@@ -187,7 +200,7 @@ async fn begun(
 }
 
 /// Writes the record, leased to this process, and gives the machine that launches its agent.
-fn prepare(world: &World, me: &ProcessId, plan: &Plan) -> Result<(Box<Record>, Restore), NotStarted> {
+fn prepare(world: &World, me: &ProcessId, plan: &Plan) -> Result<(Box<Record>, Nonce, Restore), NotStarted> {
     let facts = world.system.facts();
     let mode = if plan.session_id.is_empty() { RestoreMode::Repick } else { RestoreMode::Resume };
     let made = world.store.update(&facts, LONG_PATIENCE, |batch| {
@@ -222,7 +235,7 @@ fn prepare(world: &World, me: &ProcessId, plan: &Plan) -> Result<(Box<Record>, R
         Mode::Run => Birth::Launched,
     };
     let machine = Restore::start(order, record.clone(), nonce, plan.argv.clone(), birth);
-    Ok((record, machine))
+    Ok((record, nonce, machine))
 }
 
 fn is_taken(records: &Records, name: &str) -> bool {

@@ -134,7 +134,7 @@ impl Book {
                 archived: Some((archived.at, archived.reason)),
                 record: Arc::new(archived.record),
             }),
-            None => Err(not_found(word)),
+            None => Err(self.not_found(word)),
         }
     }
 
@@ -170,7 +170,17 @@ impl Book {
         match (begun.pop(), begun.len()) {
             (Some(one), 0) => Ok(one),
             (Some(_), others) => Err(ambiguous(word, others + 1)),
-            (None, _) => Err(not_found(word)),
+            (None, _) => Err(self.not_found(word)),
+        }
+    }
+
+    fn not_found(&self, word: &str) -> Trouble {
+        let whole = self.snapshot.bad.is_empty() && !matches!(self.snapshot.origin, Origin::Previous(_));
+        let trouble = not_found(word);
+        if whole {
+            trouble
+        } else {
+            trouble.hint("the store is damaged, it may be there: `ait store repair`")
         }
     }
 

@@ -149,7 +149,7 @@ async fn write(world: &World, id: RecordId, order: &Order<'_>) -> Result<Receipt
     let receipt = put(world, id, order).await?;
     // it was sent, whatever becomes of this
     if let Err(error) = noted(world, id) {
-        tracing::warn!(%error, "when it was sent to is not noted");
+        tracing::info!(%error, "when it was sent to is not noted");
     }
     Ok(receipt)
 }

@@ -145,7 +145,16 @@ fn a_broken_record_is_a_warning_and_the_others_are_listed() {
     assert_eq!(listed[0]["id"], good.id.as_str());
     let warnings = envelope(&ran)["warnings"].to_string();
     assert!(warnings.contains(&bad.id) && warnings.contains("repair"), "{warnings}");
-    assert_eq!(data(&home.ait(["show", "good", "--format", "json"]).ok(), "show")["status"], "running");
+    let is_up = || data(&home.ait(["show", "good", "--format", "json"]).ok(), "show")["status"] == "running";
+    assert!(is_up());
+    // what could not be written afterwards is not begun
+    let refused = home.ait(["delete", "good", "--format", "json"]).code(65);
+    assert_eq!(refusal(&refused), "store-corrupt", "{refused}");
+    assert!(is_up(), "its agent is not ended for that");
+    let gone = home.ait(["show", "bad", "--format", "json"]).code(1);
+    assert!(envelope(&gone)["error"]["hint"].as_str().unwrap().contains("ait store repair"), "{gone}");
+    home.ait(["store", "repair", "--yes"]).ok();
+    home.ait(["delete", "good"]).ok();
 }
 
 #[test]

@@ -186,28 +186,39 @@ fn the_folder_of_a_session_that_is_no_more_is_swept() {
     assert!(folders.join(&live).exists());
 }
 
+/// A run whose command is killed as soon as its window is there, before its record can say where; its id, and its pane's process.
+#[track_caller]
+fn cut_short(home: &Home, tmux: &Tmux) -> (String, crate::support::proc::Process) {
+    let parrot = parrot(home);
+    home.wrap_tmux(
+        "case \"$*\" in *exec*--record*) \"$TMUX_REAL\" \"$@\"; kill -KILL $PPID; exit 1;; esac\nexec \"$TMUX_REAL\" \"$@\"",
+    );
+    let words = ["run", "--agent", "claude", "--agent-bin", &parrot, "--prompt", "P", "--id", "cut"];
+    assert_eq!(ait(home, &words).status.code(), None, "it was killed");
+    home.unwrap_tmux();
+    let id = home.records()[0]["id"].as_str().unwrap().to_owned();
+    let pid = wait_until("its window", DEADLINE, || {
+        let all = marked(tmux);
+        let line = all.lines().find(|line| line.ends_with(&id))?;
+        line.split(' ').nth(1)?.parse::<u32>().ok()
+    });
+    (id, crate::support::proc::Process::of(pid).unwrap())
+}
+
+/// Each pane with its process, whether it is dead, and whose it is.
+fn marked(tmux: &Tmux) -> String {
+    tmux.ok(["list-panes", "-a", "-F", "#{pane_id} #{pane_pid} #{pane_dead} #{@aitask_frozen}"])
+}
+
 #[test]
 fn what_stands_in_the_name_of_a_run_that_was_cut_short_goes_when_it_is_deleted() {
     let home = Home::new();
     let tmux = habits(&home);
     let before = tmux.panes();
-    let parrot = parrot(&home);
-    // killed as soon as its window is there, before its record can say where
-    home.wrap_tmux("case \"$*\" in *exec*--record*) \"$TMUX_REAL\" \"$@\"; kill -KILL $PPID; exit 1;; esac\nexec \"$TMUX_REAL\" \"$@\"");
-    let words = ["run", "--agent", "claude", "--agent-bin", &parrot, "--prompt", "P", "--id", "cut"];
-    assert_eq!(ait(&home, &words).status.code(), None, "it was killed");
-    home.unwrap_tmux();
-    let marked =
-        || tmux.ok(["list-panes", "-a", "-F", "#{pane_id} #{pane_pid} #{pane_dead} #{@aitask_frozen}"]);
-    let id = home.records()[0]["id"].as_str().unwrap().to_owned();
-    let pid = wait_until("its window", DEADLINE, || {
-        let all = marked();
-        let line = all.lines().find(|line| line.ends_with(&id))?;
-        line.split(' ').nth(1)?.parse::<u32>().ok()
-    });
-    crate::support::proc::Process::of(pid).unwrap().end(DEADLINE);
+    let (id, process) = cut_short(&home, &tmux);
+    process.end(DEADLINE);
     wait_until("a dead pane", DEADLINE, || {
-        marked().lines().any(|line| line.ends_with(&format!("1 {id}"))).then_some(())
+        marked(&tmux).lines().any(|line| line.ends_with(&format!("1 {id}"))).then_some(())
     });
     // as it is settled once its time is over
     super::edit(&home, |records| {
@@ -220,5 +231,24 @@ fn what_stands_in_the_name_of_a_run_that_was_cut_short_goes_when_it_is_deleted()
     });
     let told = data(&ait(&home, &["delete", "cut", "--format", "json"]).ok(), "delete");
     assert_eq!(told["killed"], true, "{told:#}");
-    assert_eq!(tmux.panes(), before, "{}", marked());
+    assert_eq!(tmux.panes(), before, "{}", marked(&tmux));
+}
+
+#[test]
+fn a_run_that_was_cut_short_is_deleted_where_nobody_settles_it() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    let before = tmux.panes();
+    let (_, process) = cut_short(&home, &tmux);
+    let busy = ait(&home, &["delete", "cut", "--format", "json"]).code(1);
+    assert_eq!(refusal(&busy), "session-busy", "whoever was at it may be there still");
+    // its time is over
+    super::edit(&home, |records| {
+        records[0]["op_started_at"] = "2026-01-01T00:00:00Z".into();
+        records[0]["ait"].as_object_mut().unwrap().remove("op_started_boot");
+    });
+    let told = data(&ait(&home, &["delete", "cut", "--format", "json"]).ok(), "delete");
+    assert_eq!(told["killed"], true, "{told:#}");
+    assert!(!process.alive() && home.records().is_empty());
+    assert_eq!(tmux.panes(), before, "{}", marked(&tmux));
 }

@@ -330,6 +330,25 @@ fn a_start_waits_for_a_busy_store_longer_than_a_verb_does() {
 }
 
 #[test]
+fn a_session_whose_prompt_cannot_be_written_is_not_begun() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    let before = tmux.panes();
+    let state = home.home().join(".local/state/ait");
+    std::fs::create_dir_all(&state).unwrap();
+    std::fs::write(state.join("sessions"), "no folder").unwrap();
+    for command in ["start", "run"] {
+        let words = [command, "--agent", "claude", "--id", "s", "--prompt", "P", "--format", "json"];
+        let ran = ait(&home, &words).code(1);
+        let said = envelope(&ran)["error"]["message"].as_str().unwrap().to_owned();
+        assert!(said.starts_with("cannot ") && !said.contains("still there"), "{said}");
+        assert!(home.records().is_empty(), "{:#?}", home.records());
+        assert_eq!(data(&ait(&home, &["list", "--format", "json"]).ok(), "list"), serde_json::json!([]));
+    }
+    assert_eq!(tmux.panes(), before);
+}
+
+#[test]
 fn a_start_looks_again_as_often_as_others_are_quicker() {
     let home = Home::new();
     let tmux = habits(&home);
