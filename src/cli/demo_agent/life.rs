@@ -412,6 +412,10 @@ impl Life {
             Key::Backspace => drop(self.composer.pop()),
             Key::Clear => self.composer.clear(),
             Key::Other => return Ok(None),
+            Key::Enter if self.manners.missed_enters > 0 && !self.composer.is_empty() => {
+                self.manners.missed_enters -= 1;
+                return Ok(None);
+            }
             Key::Enter => {
                 let prompt = std::mem::take(&mut self.composer);
                 if let Some(exit) = self.take(&prompt)? {

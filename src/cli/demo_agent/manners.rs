@@ -44,6 +44,8 @@ pub(super) struct Manners {
     pub(super) background: Option<String>,
     /// Text that stands in its composer from the start.
     pub(super) draft: Option<String>,
+    /// So many presses of Enter are missed, as by a program that is still busy with a text.
+    pub(super) missed_enters: u32,
     /// On SIGTERM, the process whose pid this file holds is killed (SIGKILL) first.
     pub(super) kill_on_term: Option<PathBuf>,
     /// Started, it leaves a process in a session of its own that outlives it; its pid is written to this file.
@@ -88,6 +90,7 @@ impl Default for Manners {
             full_screen: false,
             background: None,
             draft: None,
+            missed_enters: 0,
             kill_on_term: None,
             leaves: None,
             no_registry: false,

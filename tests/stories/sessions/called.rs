@@ -6,7 +6,7 @@ use super::{Asked, data, envelope, habits};
 use crate::support::{AIT, Home, Ran};
 
 #[track_caller]
-fn called(home: &Home, words: &[&str]) -> Ran {
+pub(super) fn called(home: &Home, words: &[&str]) -> Ran {
     home.agent_program("claude");
     called_as_it_is(home, words)
 }

@@ -173,6 +173,8 @@ fn a_folder_that_leads_elsewhere_is_not_read() {
     let ran = home.ait(["list", "--format", "json"]).ok();
     assert!(envelope(&ran)["warnings"].to_string().contains(&agent.id), "{ran}");
     assert_eq!(data(&ran, "list").as_array().unwrap().len(), 1);
+    home.ait(["delete", "work"]).ok();
+    assert!(!folder.is_symlink() && home.store().exists(), "the link goes, and not what it leads to");
 }
 
 #[test]

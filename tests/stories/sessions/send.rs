@@ -232,7 +232,7 @@ fn sends_side_by_side_do_not_mix() {
             let (home, id) = (home.clone(), two[at % 2].id.clone());
             std::thread::spawn(move || {
                 let text = format!("<{at}:{}>", "x".repeat(3000));
-                send(&home, &id, &[], text.as_bytes()).ok();
+                send(&home, &id, &["--key", "up"], text.as_bytes()).ok();
             })
         })
         .collect();
@@ -241,11 +241,12 @@ fn sends_side_by_side_do_not_mix() {
     }
     for (at, to) in two.iter().enumerate() {
         wait_until("all of them", DEADLINE, || {
-            (to.heard().iter().filter(|byte| **byte == b'>').count() == 10).then_some(())
+            (to.heard().iter().filter(|byte| **byte == b'A').count() == 10).then_some(())
         });
         let heard = String::from_utf8(to.heard()).unwrap();
         for number in 0..20 {
-            let text = format!("<{number}:{}>", "x".repeat(3000));
+            // each with its key, before the next one begins
+            let text = format!("<{number}:{}>\u{1b}[A", "x".repeat(3000));
             assert_eq!(heard.matches(&text).count(), usize::from(number % 2 == at), "{number} in {at}");
         }
     }
@@ -375,6 +376,33 @@ fn what_was_not_taken_is_not_called_submitted() {
     let told = data_of(&send(&home, &to.id, &["--submit"], b"text").code(11));
     assert_eq!((&told["receipt"], &told["proof"]), (&json!("unconfirmed"), &Value::Null), "{told:#}");
     to.hears("the text and one Enter", b"text\r");
+}
+
+#[test]
+fn an_enter_that_was_missed_is_pressed_once_more_and_the_text_never_again() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    home.hooked("claude");
+    home.manners("claude", json!({"missed_enters": 1}));
+    let agent = Fake::claude(&tmux, "main", "cart", &home.project("alpha"));
+    let told = data(&send(&home, &agent.adopt(&tmux), &["--submit"], b"only once").ok(), "send");
+    assert_eq!((&told["receipt"], &told["enter_repeated"]), (&json!("submitted"), &json!(true)), "{told:#}");
+    wait_until("one turn", DEADLINE, || (agent.turns() == 1).then_some(()));
+    assert_eq!(std::fs::read_to_string(agent.file().unwrap()).unwrap().matches("\"only once\"").count(), 1);
+    // one that takes none: it stands in the prompt line, and no later key goes after it
+    home.manners("claude", json!({"missed_enters": 100}));
+    let words = ["--session-id", &crate::support::fake::new_id()];
+    let other = Fake::window(&tmux, "main", "shop", &home.project("beta"), "claude", &words).up(&tmux);
+    let id = other.adopt(&tmux);
+    let words = ["--key", "enter", "--key", "c-c"];
+    let told = data(&send(&home, &id, &words, b"it stays").code(10), "send");
+    assert_eq!((&told["receipt"], &told["enter_repeated"]), (&json!("typed"), &json!(true)), "{told:#}");
+    assert!(other.screen(&tmux).contains("❯ it stays\n"), "{}", other.screen(&tmux));
+    // the earlier command line fails only where nothing was written
+    let words = ["send", &id, "--text", " and stays", "--key", "enter"];
+    super::called::called(&home, &words).code(1);
+    super::called::called(&home, &[&words[..], &["--force"]].concat()).ok();
+    assert!(other.screen(&tmux).contains("❯ it stays and stays\n"), "{}", other.screen(&tmux));
 }
 
 #[track_caller]

@@ -94,6 +94,18 @@ fn a_session_starts_with_its_prompt() {
 }
 
 #[test]
+fn a_first_prompt_is_handed_in_though_its_enter_was_missed() {
+    let home = Home::new();
+    let _tmux = habits(&home);
+    home.manners("claude", serde_json::json!({"missed_enters": 1}));
+    let seen = started(&home, &["--id", "s", "--prompt", "first\nsecond"]);
+    let conversation = seen["provider_resume"]["session_id"].as_str().unwrap();
+    wait_until("one turn", DEADLINE, || (home.turns("claude", conversation) == 1).then_some(()));
+    let held = std::fs::read_to_string(home.conversation_file("claude", conversation).unwrap()).unwrap();
+    assert_eq!(held.matches("\"first\\nsecond\"").count(), 1, "{held}");
+}
+
+#[test]
 fn a_hermes_starts_with_its_word_for_a_talk() {
     let home = Home::new();
     let tmux = habits(&home);
