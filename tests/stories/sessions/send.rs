@@ -95,6 +95,12 @@ fn leaves_nothing(home: &Home, tmux: &Tmux, text: &str) {
     }
 }
 
+/// The file of its conversation; while it writes which one it has, nobody says which.
+#[track_caller]
+fn conversation(agent: &Fake) -> String {
+    wait_until("its conversation's file", DEADLINE, || std::fs::read_to_string(agent.file()?).ok())
+}
+
 fn walk(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -318,7 +324,7 @@ fn a_prompt_is_submitted_and_its_hook_says_so() {
     drop(asked);
     assert_eq!((&told["newline_omitted"], &told["keys"]), (&json!(true), &json!(["enter"])), "{told:#}");
     wait_until("one turn", DEADLINE, || (agent.turns() == 1).then_some(()));
-    let held = std::fs::read_to_string(agent.file().unwrap()).unwrap();
+    let held = conversation(&agent);
     assert!(held.contains("second #{pane_id} line"), "{held}");
     leaves_nothing(&home, &tmux, "second #{pane_id} line");
 }
@@ -388,7 +394,7 @@ fn an_enter_that_was_missed_is_pressed_once_more_and_the_text_never_again() {
     let told = data(&send(&home, &agent.adopt(&tmux), &["--submit"], b"only once").ok(), "send");
     assert_eq!((&told["receipt"], &told["enter_repeated"]), (&json!("submitted"), &json!(true)), "{told:#}");
     wait_until("one turn", DEADLINE, || (agent.turns() == 1).then_some(()));
-    assert_eq!(std::fs::read_to_string(agent.file().unwrap()).unwrap().matches("\"only once\"").count(), 1);
+    assert_eq!(conversation(&agent).matches("\"only once\"").count(), 1);
     // one that takes none: it stands in the prompt line, and no later key goes after it
     home.manners("claude", json!({"missed_enters": 100}));
     let words = ["--session-id", &crate::support::fake::new_id()];
