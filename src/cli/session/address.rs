@@ -112,12 +112,12 @@ impl Book {
 
     /// Whether a session, seen or not, goes by this name.
     pub(super) fn has_name(&self, name: &str) -> bool {
-        self.entries().any(|entry| entry.is(name))
+        self.entries().any(|entry| entry.is(name, Face::Ait))
     }
 
     /// The one session that is meant.
     pub(super) fn find(&self, store: &Store, word: &str) -> Result<Found, Trouble> {
-        let exact: Vec<Entry<'_>> = self.seen().filter(|entry| entry.is(word)).collect();
+        let exact: Vec<Entry<'_>> = self.seen().filter(|entry| entry.is(word, self.scope.face)).collect();
         let entry = match &exact[..] {
             [one] => one,
             [] => &self.by_beginning(word)?,
@@ -166,7 +166,8 @@ impl Book {
             let message = format!("{word:?} is no session id");
             return Err(Trouble::new(Exit::USAGE, "invalid-session-id", message).detail("id", word));
         }
-        let mut begun: Vec<Entry<'_>> = self.seen().filter(|entry| entry.begins(word)).collect();
+        let mut begun: Vec<Entry<'_>> =
+            self.seen().filter(|entry| entry.begins(word, self.scope.face)).collect();
         match (begun.pop(), begun.len()) {
             (Some(one), 0) => Ok(one),
             (Some(_), others) => Err(ambiguous(word, others + 1)),
@@ -206,15 +207,29 @@ impl Book {
 }
 
 impl Entry<'_> {
-    fn is(&self, word: &str) -> bool {
-        self.id.to_string() == word || self.session.is_some_and(|session| session.is_called(word))
+    fn is(&self, word: &str, face: Face) -> bool {
+        let called = match face {
+            Face::Ait => self.session.is_some_and(|session| session.is_called(word)),
+            Face::AgentSession => self.name() == Some(word),
+        };
+        called || self.id.to_string() == word
     }
 
-    fn begins(&self, word: &str) -> bool {
-        let named = |session: &Session| {
-            [&session.name, &session.title].into_iter().flatten().any(|name| name.starts_with(word))
-        };
-        self.id.to_string().starts_with(word) || self.session.is_some_and(named)
+    /// The earlier command line tells a session by its name alone: a beginning of what it never told is none of its.
+    fn begins(&self, word: &str, face: Face) -> bool {
+        let begun = |name: &str| name.starts_with(word);
+        match (face, self.name()) {
+            (Face::AgentSession, Some(name)) => begun(name),
+            (Face::AgentSession, None) => begun(&self.id.to_string()),
+            (Face::Ait, name) => {
+                let title = self.session.and_then(|session| session.title.as_deref());
+                begun(&self.id.to_string()) || name.into_iter().chain(title).any(begun)
+            }
+        }
+    }
+
+    fn name(&self) -> Option<&str> {
+        self.session.and_then(|session| session.name.as_deref())
     }
 }
 

@@ -104,6 +104,13 @@ fn a_session_is_told_and_meant_by_its_name() {
     // both faces know it, each by its own id
     let ours = data(&home.ait(["show", id, "--format", "json"]).ok(), "show");
     assert_eq!(ours["name"], id, "{ours:#}");
+    // by a beginning of what it was told as, and of nothing else
+    let meant = |word: &str| called(&home, &["command", word, "--format", "json"]);
+    assert_eq!(told(&meant(&id[..17]).ok(), "command")["id"], id);
+    for other in [&ours["id"].as_str().unwrap()[..7], "Fix"] {
+        assert_eq!(envelope(&meant(other).code(1))["error"]["code"], "session-not-found", "{other}");
+        data(&home.ait(["show", other, "--format", "json"]).ok(), "show");
+    }
     let listed = told(&called(&home, &["list", "--format", "json"]).ok(), "list");
     assert_eq!(listed[0]["id"], id, "{listed:#}");
     // two sessions of one title are two names

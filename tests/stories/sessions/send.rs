@@ -429,6 +429,14 @@ fn a_draft_and_a_dialog_are_left_alone() {
     let told = data(&send(&home, &id, &["--submit", "--force"], b" and the rest").ok(), "send");
     assert_eq!(told["receipt"], "submitted", "{told:#}");
     agent.said_until(&tmux, "half a thought and the rest");
+    // one that asks takes the answer, and no prompt
+    agent.ready(&tmux);
+    agent.say(&tmux, "may I [[ask]]");
+    agent.screen_until(&tmux, "its question", |screen| screen.contains("Do you want"));
+    assert_eq!(reason(&send(&home, &id, &["--submit"], b"a prompt").code(12)), "needs_input");
+    data(&send(&home, &id, &["--key", "enter"], b"").ok(), "send");
+    agent.ready(&tmux);
+    assert!(!agent.screen(&tmux).contains("a prompt"), "{}", agent.screen(&tmux));
     home.manners("claude", json!({"dialog": "trust"}));
     let words = ["--session-id", &crate::support::fake::new_id()];
     let other = Fake::window(&tmux, "main", "shop", &home.project("alpha"), "claude", &words);
