@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args as ClapArgs;
+use tokio::signal::unix::{SignalKind, signal};
 
 use super::begin::Begin;
 use super::envelope::{self, Answer, Trouble};
@@ -23,7 +24,8 @@ use crate::watch::Watcher;
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:\n  ait run --agent claude --prompt-file task.md --wait\n  \
                         echo 'Update the changelog' | ait run --agent codex --prompt-stdin --id nightly\n\n\
-                        Exit codes: 0 launched, or with --wait ended well; 1 it failed; 13 the time is up and it runs on.")]
+                        Exit codes: 0 launched, or with --wait ended well; 1 it failed; 13 the time is up and it runs on. Told to end, \
+                        --wait leaves it running.")]
 pub(crate) struct Args {
     #[command(flatten)]
     begin: Begin,
@@ -50,7 +52,7 @@ fn run_one(args: &Args) -> Result<Answer, Trouble> {
         Format::Text => Some(Log { path: turns::folder(&paths()?, id).join("output.log"), open: None }),
         Format::Json => None,
     };
-    let in_time = wait(id, &args.given.here, args.timeout, log.as_mut())?;
+    let waited = wait(id, &args.given.here, args.timeout, log.as_mut())?;
     if let Some(log) = &mut log {
         log.pass_on()?;
     }
@@ -64,11 +66,18 @@ fn run_one(args: &Args) -> Result<Answer, Trouble> {
         .and_then(|session| session.exit);
     let mut answer = Answer::new(&view, "")?;
     answer.warnings = warnings;
-    let (exit, why) = match (in_time, status) {
-        (false, _) => (Exit::NOT_IN_TIME, Some(format!("session {} runs on: the time is up", view.id))),
-        (true, Some(0)) => (Exit::OK, None),
-        (true, Some(status)) => (Exit::FAILED, Some(format!("its agent ended with exit status {status}"))),
-        (true, None) => (Exit::FAILED, Some("how its agent ended is not known".to_owned())),
+    let (exit, why) = match (waited, status) {
+        (Waited::Late, _) => {
+            (Exit::NOT_IN_TIME, Some(format!("session {} runs on: the time is up", view.id)))
+        }
+        (Waited::Told(exit), _) => {
+            (exit, Some(format!("session {} runs on; it is waited for no longer", view.id)))
+        }
+        (Waited::Ended, Some(0)) => (Exit::OK, None),
+        (Waited::Ended, Some(status)) => {
+            (Exit::FAILED, Some(format!("its agent ended with exit status {status}")))
+        }
+        (Waited::Ended, None) => (Exit::FAILED, Some("how its agent ended is not known".to_owned())),
     };
     answer.exit = exit;
     answer.warnings.extend(why);
@@ -95,30 +104,48 @@ impl Log {
     }
 }
 
-/// Waits for its process to end, passing its log on meanwhile; whether it ended in time.
-fn wait(id: RecordId, here: &Here, span: Option<Duration>, log: Option<&mut Log>) -> Result<bool, Trouble> {
+/// How a wait was over.
+#[derive(Debug, Clone, Copy)]
+enum Waited {
+    /// The run has ended.
+    Ended,
+    /// The time is up.
+    Late,
+    /// This process was told to end, as a shell shows it; the run goes on.
+    Told(Exit),
+}
+
+/// Waits for its process to end, passing its log on meanwhile.
+fn wait(id: RecordId, here: &Here, span: Option<Duration>, log: Option<&mut Log>) -> Result<Waited, Trouble> {
     let found = match found(&id.to_string(), here) {
         Ok((_, found)) => found,
         // so quick that it is on its way to the archive
-        Err(_) => return Ok(true),
+        Err(_) => return Ok(Waited::Ended),
     };
     let Some(process) = found.record.location.process().filter(|_| found.archived.is_none()) else {
-        return Ok(true);
+        return Ok(Waited::Ended);
     };
     block_on_any(async {
         let watch = match Watch::open(process).map_err(Failure::from)? {
-            Opened::Gone => return Ok(true),
+            Opened::Gone => return Ok(Waited::Ended),
             Opened::Watching(watch) => watch,
         };
-        let ended = ended(&watch, log);
-        let ended = match span {
-            Some(span) => tokio::time::timeout(span, ended).await,
-            None => Ok(ended.await),
+        // the start before this has taken both, for this process's whole life
+        let mut int = signal(SignalKind::interrupt()).map_err(Failure::from)?;
+        let mut term = signal(SignalKind::terminate()).map_err(Failure::from)?;
+        let over = async {
+            tokio::select! {
+                biased;
+                ended = ended(&watch, log) => ended.map(|()| Waited::Ended),
+                _ = int.recv() => Ok(Waited::Told(Exit::code(130))),
+                _ = term.recv() => Ok(Waited::Told(Exit::code(143))),
+            }
         };
-        match ended {
-            Ok(ended) => ended.map(|()| true).map_err(Trouble::from),
-            Err(_) => Ok(false),
-        }
+        let over = match span {
+            Some(span) => tokio::time::timeout(span, over).await.unwrap_or(Ok(Waited::Late)),
+            None => over.await,
+        };
+        over.map_err(Trouble::from)
     })?
 }
 

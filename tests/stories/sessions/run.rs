@@ -186,6 +186,26 @@ fn the_folder_of_a_session_that_is_no_more_is_swept() {
     assert!(folders.join(&live).exists());
 }
 
+#[test]
+fn a_wait_for_a_run_ends_when_it_is_told_to_and_the_run_goes_on() {
+    let home = Home::new();
+    let _tmux = habits(&home);
+    let slow = home.script("slow", "#!/bin/sh\necho begun\nexec sleep 1000\n");
+    home.agent_program("claude");
+    for (told, code) in [(rustix::process::Signal::INT, 130), (rustix::process::Signal::TERM, 143)] {
+        let mut run = home.ait_command(["run", "--agent", "claude", "--prompt", "P", "--wait", "--id", "s"]);
+        run.arg("--agent-bin").arg(&slow).current_dir(home.project("alpha"));
+        let mut run = Running::start(run.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()));
+        let mut heard = [0; 6];
+        run.child().stdout.as_mut().unwrap().read_exact(&mut heard).unwrap();
+        assert!(run.process().signal(told));
+        assert_eq!(run.join(DEADLINE).code(), Some(code));
+        let seen = data(&ait(&home, &["show", "s", "--format", "json"]).ok(), "show");
+        assert_eq!(seen["status"], "running", "{seen:#}");
+        ait(&home, &["delete", "s"]).ok();
+    }
+}
+
 /// A run whose command is killed as soon as its window is there, before its record can say where; its id, and its pane's process.
 #[track_caller]
 fn cut_short(home: &Home, tmux: &Tmux) -> (String, crate::support::proc::Process) {
@@ -202,7 +222,18 @@ fn cut_short(home: &Home, tmux: &Tmux) -> (String, crate::support::proc::Process
         let line = all.lines().find(|line| line.ends_with(&id))?;
         line.split(' ').nth(1)?.parse::<u32>().ok()
     });
-    (id, crate::support::proc::Process::of(pid).unwrap())
+    let process = crate::support::proc::Process::of(pid);
+    let shows = || {
+        tmux.ok([
+            "capture-pane",
+            "-p",
+            "-S",
+            "-9",
+            "-t",
+            marked(tmux).lines().find(|line| line.ends_with(&id)).unwrap().split(' ').next().unwrap(),
+        ])
+    };
+    (id.clone(), process.unwrap_or_else(|| panic!("{} {}", marked(tmux), shows())))
 }
 
 /// Each pane with its process, whether it is dead, and whose it is.
