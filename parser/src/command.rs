@@ -125,7 +125,7 @@ impl Command {
             out.push(b' ');
             match argument {
                 Argument::Word(word) => {
-                    if let Some(&byte) = word.iter().find(|byte| matches!(byte, b'\n' | 0 | 0xff)) {
+                    if let Some(&byte) = word.iter().find(|byte| matches!(byte, 0 | 0xff)) {
                         return Err(Refused::Byte { name: name(), argument: place + 1, byte });
                     }
                     quote(word, out);
@@ -160,7 +160,7 @@ fn is_interactive(name: &str) -> bool {
 }
 
 /// Writes one word so that tmux reads exactly it: as it is where nothing in it can mean anything, else between single
-/// quotes, inside which tmux reads every byte as itself.
+/// quotes, inside which tmux reads every byte as itself; a quote and a line feed stand escaped between two such pairs.
 fn quote(word: &[u8], out: &mut Vec<u8>) {
     if is_plain(word) {
         out.extend_from_slice(word);
@@ -170,6 +170,8 @@ fn quote(word: &[u8], out: &mut Vec<u8>) {
     for &byte in word {
         match byte {
             b'\'' => out.extend_from_slice(b"'\\''"),
+            // outside them `\n` is a line feed, and the line stays one line
+            b'\n' => out.extend_from_slice(b"'\\n'"),
             byte => out.push(byte),
         }
     }

@@ -215,8 +215,9 @@ fn tmux_reads_each_word_as_it_was_given() {
     ]
     .map(|word| word.as_bytes().to_vec())
     .to_vec();
-    words.push((1..=0xfe).filter(|byte| *byte != b'\n').collect());
-    words.extend((1..=0xfe).filter(|byte| *byte != b'\n').map(|byte| vec![byte]));
+    words.push((1..=0xfe).collect());
+    words.extend((1..=0xfe).map(|byte| vec![byte]));
+    words.push(b"one\ntwo\n\n'three'\n".to_vec());
     let mut unlike = Vec::new();
     for (place, word) in words.iter().enumerate() {
         let file = client.folder.path().join(format!("word{place}"));

@@ -221,6 +221,28 @@ fn an_odd_name_is_data_wherever_it_goes() {
 }
 
 #[test]
+fn an_agents_words_reach_it_as_they_are() {
+    let home = Home::new();
+    let _tmux = habits(&home);
+    let heard = home.root().join("heard");
+    let hears = format!(
+        "#!/bin/sh\nprintf '[%s]' \"$@\" > '{0}.new'; mv '{0}.new' '{0}'\nexec sleep 1000\n",
+        heard.display()
+    );
+    let hears = home.script("hears", &hears);
+    let words =
+        [";", "a;", "\\;", "#{pane_id}", "$(x) `y`", "", "one\ntwo\n", "-", "it's", "👩‍👧 مرحبا", "%end 1 2 0"];
+    let mut all = vec!["--agent-bin".to_owned(), hears.to_str().unwrap().to_owned()];
+    all.extend(words.iter().map(|word| format!("--agent-arg={word}")));
+    let all: Vec<&str> =
+        ["start", "--agent", "hermes"].into_iter().chain(all.iter().map(String::as_str)).collect();
+    ait(&home, &all).ok();
+    let heard = wait_until("what it was given", DEADLINE, || std::fs::read_to_string(&heard).ok());
+    let given: String = ["chat"].iter().chain(&words).map(|word| format!("[{word}]")).collect();
+    assert_eq!(heard, given);
+}
+
+#[test]
 fn a_program_that_is_nowhere_is_said_before_a_window_is_made() {
     let home = Home::new();
     let _tmux = habits(&home);
