@@ -60,7 +60,7 @@ fn attach(args: &Args) -> Result<std::convert::Infallible, Trouble> {
         return Err(nowhere("standard input is no terminal that could show it"));
     };
     let binary = tmux::binary().map_err(Failure::from)?;
-    let why = std::process::Command::new(binary).args(["-S", &server.socket]).args(words).exec();
+    let why = std::process::Command::new(binary).args(["-u", "-S", &server.socket]).args(words).exec();
     Err(Trouble::new(Exit::FAILED, "command-spawn-failed", format!("cannot run tmux: {why}")))
 }
 

@@ -113,6 +113,39 @@ fn a_session_is_meant_by_its_id_a_beginning_or_a_name() {
 }
 
 #[test]
+fn every_command_says_the_same_of_a_session_that_is_not_there_or_not_the_only_one() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    for window in ["x-1", "x-2"] {
+        let agent = Agent::start(&tmux, "main", window);
+        name(&home, &agent.id, window);
+    }
+    for words in [
+        &["show"][..],
+        &["command"],
+        &["glance"],
+        &["logs"],
+        &["resume"],
+        &["delete"],
+        &["explain"],
+        &["send", "--text", "x"],
+        &["wait", "--until", "exited"],
+        &["activity", "status"],
+    ] {
+        for (word, code, exit) in [("nobody", "session-not-found", 1), ("x-", "ambiguous-session-id", 64)] {
+            let ran = home.ait([words, &["--format", "json", word]].concat()).code(exit);
+            assert_eq!(refusal(&ran), code, "{words:?} {word}");
+            let error = &envelope(&ran)["error"];
+            assert!(error["details"]["id"] == word && error["hint"].is_string(), "{words:?}: {error:#}");
+        }
+    }
+    assert_eq!(
+        data(&home.ait(["list", "--all", "--format", "json"]).ok(), "list").as_array().unwrap().len(),
+        2
+    );
+}
+
+#[test]
 fn no_word_becomes_a_path() {
     let home = Home::new();
     for word in ["../x", "a/b", ".", "", "a b", "$(x)"] {
