@@ -1,7 +1,8 @@
-//! `ait tell`: one line to terminals of the user's, as a notification of their own; what the supervisor runs for
-//! `[notify] terminal`.
+//! `ait tell`: one line to terminals of the user's, as a notification of their own, or to the desktop; what the supervisor runs
+//! for `[notify] terminal` and `[notify] desktop`.
 //!
-//! The line comes on standard input. A terminal that takes nothing now is passed over, never waited for.
+//! The line comes on standard input. A terminal that takes nothing now is passed over, never waited for. A desktop that does not
+//! answer is waited for until the supervisor ends us.
 
 use std::fs::OpenOptions;
 use std::io::{Read, Write};
@@ -10,21 +11,27 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use clap::{Args as ClapArgs, ValueEnum};
+use notify_rust::Notification;
 use rustix::fs::OFlags;
 
+#[cfg(not(target_os = "macos"))]
+use super::block_on_any;
 use super::{Exit, Failure};
 
 /// The longest line, in bytes.
 const LONGEST: u64 = 1024;
 
-/// Write a line to terminals.
+/// Write a line to terminals, or tell it to the desktop.
 #[derive(Debug, ClapArgs)]
 pub(super) struct Args {
-    /// By which sequence
-    #[arg(long, value_enum)]
-    terminal: Sequence,
+    /// To terminals, by which sequence
+    #[arg(long, value_enum, required_unless_present = "desktop", requires = "ttys")]
+    terminal: Option<Sequence>,
+    /// To the desktop
+    #[arg(long, conflicts_with_all = ["terminal", "ttys"])]
+    desktop: bool,
     /// The terminals
-    #[arg(required = true, value_name = "TTY")]
+    #[arg(value_name = "TTY")]
     ttys: Vec<PathBuf>,
 }
 
@@ -51,9 +58,21 @@ impl Sequence {
 pub(super) fn run(args: Args) -> Result<Exit, Failure> {
     let mut line = String::new();
     std::io::stdin().take(LONGEST).read_to_string(&mut line)?;
-    let sequence = args.terminal.of(line.trim());
+    let Some(terminal) = args.terminal else { return desktop(line.trim()).map(|()| Exit::OK) };
+    let sequence = terminal.of(line.trim());
     let told = args.ttys.iter().filter(|tty| tell(tty, &sequence).is_ok()).count();
     Ok(if told > 0 { Exit::OK } else { Exit::FAILED })
+}
+
+/// Shows it on the desktop. The line is the notification's summary: of a body some desktops obey markup.
+fn desktop(line: &str) -> Result<(), Failure> {
+    let mut note = Notification::new();
+    note.appname("ait").summary(line);
+    #[cfg(target_os = "macos")]
+    let shown = note.show().map(drop);
+    #[cfg(not(target_os = "macos"))]
+    let shown = block_on_any(async { note.show_async().await.map(drop) })?;
+    shown.map_err(|why| Failure::new(Exit::UNAVAILABLE, format!("the desktop does not take it: {why}")))
 }
 
 /// Writes it in one go to a terminal of this user's, and to nothing else.

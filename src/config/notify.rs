@@ -24,6 +24,8 @@ pub struct Notify {
     pub timeout: Duration,
     /// Whether the terminals of the user's that are attached are told as well, by one of their own sequences.
     pub terminal: Terminal,
+    /// Whether the desktop is told as well: over the session's D-Bus, on macOS through its notification centre.
+    pub desktop: bool,
 }
 
 /// How a terminal is told.
@@ -53,19 +55,25 @@ impl Terminal {
 
 impl Notify {
     /// The keys of the table.
-    pub(super) const KEYS: &[&str] = &["command", "on", "timeout", "terminal"];
+    pub(super) const KEYS: &[&str] = &["command", "on", "timeout", "terminal", "desktop"];
 
     /// What is told of, if anything is.
     #[must_use]
     pub fn reasons(&self) -> BTreeSet<Reason> {
-        let told = !self.command.is_empty() || self.terminal != Terminal::Off;
+        let told = !self.command.is_empty() || self.terminal != Terminal::Off || self.desktop;
         if told { self.on.clone() } else { BTreeSet::new() }
     }
 }
 
 impl Default for Notify {
     fn default() -> Self {
-        Self { command: Vec::new(), on: Reason::ALL.into(), timeout: TIMEOUT, terminal: Terminal::Off }
+        Self {
+            command: Vec::new(),
+            on: Reason::ALL.into(),
+            timeout: TIMEOUT,
+            terminal: Terminal::Off,
+            desktop: false,
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::support::run::Running;
 use crate::support::terminal::Terminal;
 use crate::support::wait::stays;
-use crate::support::{DEADLINE, Fake, Home, Supervisor, Tmux, proc, wait_until};
+use crate::support::{DEADLINE, Desktop, Fake, Home, Supervisor, Tmux, proc, wait_until};
 
 /// The user's settings.
 fn settings(home: &Home, text: &str) {
@@ -240,7 +240,7 @@ fn a_command_that_does_not_end_is_ended_and_holds_up_nobody() {
         (proc::state(itself).is_none() && matches!(proc::state(left), None | Some('Z'))).then_some(())
     });
     let told = home.ait(["status"]).code(10);
-    assert!(told.text().contains("the command of `[notify]` does not work: it took longer"), "{told}");
+    assert!(told.text().contains("`[notify]` does not work: it took longer"), "{told}");
     let record = home.record(&id).unwrap();
     assert_eq!(record["state"], "live");
 }
@@ -365,4 +365,56 @@ fn terminals_that_show_something_else_are_told_in_their_own_words() {
         sent.windows(sequence.len()).any(|part| part == sequence).then_some(())
     });
     assert_eq!(until(&supervisor, "told", 1)["failed"], 0);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_desktop_is_told_by_its_own_service_and_names_alone() {
+    let home = Home::new();
+    let tmux = Tmux::start(&home);
+    home.hooked("claude");
+    settings(&home, "[notify]\ndesktop = true\non = [\"needs_input\", \"waiting\"]\n");
+    let mut desktop = Desktop::bare(&home);
+    let (name, address) = desktop.variable();
+    let supervisor = Supervisor::launch(&home, &[&tmux], &[(name, &address)]);
+    supervisor.ready();
+    let (agent, _) = agent(&home, &tmux, &supervisor);
+    // nobody there shows it: that is said, with the bus's own reason
+    agent.say(&tmux, "a private prompt [[ask]]");
+    let status = until(&supervisor, "failed", 1);
+    let trouble = status["trouble"].as_str().unwrap();
+    assert!(trouble.starts_with("desktop: the desktop does not take it: "), "{trouble}");
+    assert!(trouble.contains("org.freedesktop.DBus.Error.ServiceUnknown"), "{trouble}");
+    let said = home.ait(["status"]).code(10).text();
+    assert!(said.contains("`[notify]` does not work: desktop: the desktop does not take it: "), "{said}");
+    // once somebody does, it is told, and works
+    desktop.shows();
+    tmux.ok(["send-keys", "-t", &agent.pane.id, "Enter"]);
+    let status = until(&supervisor, "told", 1);
+    assert_eq!((&status["failed"], &status["trouble"]), (&json!(1), &Value::Null), "{status:#}");
+    let shown = [["ait", "cart (claude) is done and waits", ""].map(String::from)];
+    assert_eq!(desktop.shown(), shown);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_desktop_that_does_not_answer_holds_up_nobody() {
+    let home = Home::new();
+    let tmux = Tmux::start(&home);
+    home.hooked("claude");
+    settings(&home, &format!("{}desktop = true\n", command(&home)));
+    // it takes the connection and says nothing
+    let socket = home.root().join("mute");
+    let _mute = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let address = format!("unix:path={}", socket.display());
+    let supervisor = Supervisor::launch(&home, &[&tmux], &[("DBUS_SESSION_BUS_ADDRESS", &address)]);
+    supervisor.ready();
+    let (agent, _) = agent(&home, &tmux, &supervisor);
+    agent.prompt(&tmux, "hello");
+    assert_eq!(until_told(&home, 1)["reason"], "waiting");
+    let status = until(&supervisor, "failed", 1);
+    assert_eq!(
+        (&status["told"], status["trouble"].as_str()),
+        (&json!(1), Some("desktop: it took longer than 5 s and was ended"))
+    );
 }

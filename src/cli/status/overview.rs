@@ -243,7 +243,7 @@ impl Overview {
 fn settings_needs(report: &StatusReport) -> impl Iterator<Item = Need> {
     let settings = report.settings.as_ref().map(|why| format!("the settings, to the supervisor: {why}"));
     let trouble = report.notify.as_ref().and_then(|notify| notify.trouble.as_ref());
-    let trouble = trouble.map(|why| format!("the command of `[notify]` does not work: {why}"));
+    let trouble = trouble.map(|why| format!("`[notify]` does not work: {why}"));
     settings.into_iter().chain(trouble).map(|what| Need { record: None, what })
 }
 

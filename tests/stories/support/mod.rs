@@ -13,6 +13,7 @@
 
 pub(crate) mod agents;
 pub(crate) mod calls;
+pub(crate) mod desktop;
 pub(crate) mod fake;
 pub(crate) mod home;
 pub(crate) mod proc;
@@ -25,6 +26,7 @@ pub(crate) mod wait;
 pub(crate) mod wrapper;
 
 pub(crate) use agents::Agent;
+pub(crate) use desktop::Desktop;
 pub(crate) use fake::Fake;
 pub(crate) use home::Home;
 pub(crate) use run::Ran;
