@@ -7,6 +7,7 @@ use crate::process;
 use crate::supervisor::{Answer, Ask, Habits, Tag};
 use crate::tmux::guarded::{self, BadValue, Dispatch, Epoch, Guard, Outcome, PaneOption, Token};
 use crate::tmux::{Client, Identity, ReplyError, SendError, listing, say, settings};
+use crate::world::mark::{TITLES_FORMAT, titles};
 use crate::world::rows::{RemainOnExit, Snapshot};
 
 type Reply = Result<Vec<u8>, ReplyError>;
@@ -35,6 +36,8 @@ enum Open {
     Clients,
     /// The same, for what they show.
     Lookers,
+    /// The titles, as their subscription tells them.
+    Titles,
     /// A plain order.
     Order,
 }
@@ -129,6 +132,11 @@ impl Asked {
                 client.send(tag.0 * PARTS, &say::lookers())?;
                 Open::Lookers
             }
+            Ask::Titles => {
+                let command = tmux_control::Command::new("display-message").args(["-p", TITLES_FORMAT]);
+                client.send(tag.0 * PARTS, &command)?;
+                Open::Titles
+            }
             Ask::Say { client: to, text, .. } => {
                 client.send(tag.0 * PARTS, &say::line(to, text))?;
                 Open::Order
@@ -180,6 +188,14 @@ impl Asked {
                 };
                 return Some((tag, answer));
             }
+            Open::Titles => {
+                self.open.remove(&tag);
+                let answer = match reply {
+                    Ok(line) => Answer::Titles(titles(line.strip_suffix(b"\n").unwrap_or(&line))),
+                    Err(error) => Answer::Failed(error.to_string()),
+                };
+                return Some((tag, answer));
+            }
             Open::Order => {
                 self.open.remove(&tag);
                 return Some((
@@ -197,7 +213,9 @@ impl Asked {
         let answer = match self.open.remove(&tag)? {
             Open::Listing(replies) => listed(replies),
             Open::Habits(replies) => habits(replies),
-            Open::Act(_) | Open::Pane | Open::Clients | Open::Lookers | Open::Order => return None,
+            Open::Act(_) | Open::Pane | Open::Clients | Open::Lookers | Open::Titles | Open::Order => {
+                return None;
+            }
         };
         Some((tag, answer))
     }
@@ -286,6 +304,7 @@ fn act(identity: &Identity, program: &Path, ask: &Ask) -> Result<Dispatch, BadVa
         | Ask::Habits(_)
         | Ask::Clients
         | Ask::Lookers
+        | Ask::Titles
         | Ask::Say { .. }
         | Ask::ExpelWindow { .. }
         | Ask::ExpelPane { .. }

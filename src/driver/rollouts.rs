@@ -219,7 +219,12 @@ impl Ears {
             (rollout, seen)
         });
         let Ok((rollout, seen)) = read.await else { return };
-        self.rollouts.insert(id, rollout);
+        let call = rollout.call();
+        let before = self.rollouts.insert(id, rollout);
+        if before.is_some_and(|before| before.call() != call) {
+            // the loop may have ended
+            let _ = self.inbox.send(Input::Called { record: id, waits: call.is_some() }).await;
+        }
         match seen {
             Ok(Some(seen)) => {
                 // the loop may have ended

@@ -154,6 +154,13 @@ pub enum Input {
         /// What it shows.
         seen: Box<Observation>,
     },
+    /// An agent has called a tool, and may be asking for it; or what it called has answered.
+    Called {
+        /// The record.
+        record: RecordId,
+        /// Whether it waits for the tool.
+        waits: bool,
+    },
     /// What an agent is about to ask, in its provider's words.
     Question {
         /// The record.
@@ -405,6 +412,8 @@ pub enum Ask {
     Clients,
     /// Say what the clients of the user's show.
     Lookers,
+    /// Say how the titles of stamped panes begin now, before it would tell of it by itself.
+    Titles,
     /// Show a line in a client's status line for a few seconds; it takes no key.
     Say {
         /// The client's name.
@@ -436,6 +445,8 @@ pub enum Answer {
     Clients(Vec<BString>),
     /// To [`Ask::Lookers`].
     Lookers(Vec<Looker>),
+    /// To [`Ask::Titles`].
+    Titles(Vec<(PaneId, BString)>),
     /// The order was carried out.
     Done,
     /// Its guard did not hold; nothing was done.

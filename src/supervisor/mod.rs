@@ -358,6 +358,7 @@ impl Supervisor {
             Input::ScreenKept { socket, pane } => self.screen_kept(&socket, pane),
             Input::Turned { record, turns } => self.turned(now, record, *turns),
             Input::Observed { record, seen } => self.observed(now, record, *seen),
+            Input::Called { record, waits } => self.called(now, record, waits),
             Input::Question { record, text } => self.question(now, record, text),
             Input::Notified(result) => self.notified(result),
             Input::Book { book, ended } => self.book_read(now, book, ended),
@@ -423,7 +424,7 @@ impl Supervisor {
             .chain(dying)
             .chain(layouts)
             .chain([writing, self.again, self.checkpoint_due(), self.plans_due()])
-            .chain([self.recovery_due().filter(|_| resting), self.notify_due()])
+            .chain([self.recovery_due().filter(|_| resting), self.notify_due(), self.titles_due()])
             .flatten()
             .min()
     }
@@ -493,6 +494,7 @@ impl Supervisor {
             self.write(now);
         }
         self.order(now);
+        self.ask_titles(now);
         self.read_titles(now);
         self.checkpoint(now);
         self.plan(now);

@@ -74,7 +74,8 @@ impl Supervisor {
                 | Answer::Habits(_)
                 | Answer::Pane(_)
                 | Answer::Clients(_)
-                | Answer::Lookers(_),
+                | Answer::Lookers(_)
+                | Answer::Titles(_),
             ) => {
                 up.soil(now.mono);
                 up.not_before = Some(now.mono + LISTING_PAUSE);
@@ -114,8 +115,9 @@ impl Supervisor {
             (Ask::Clients, Answer::Clients(clients)) => self.greeted(now, socket, clients),
             (Ask::Lookers, Answer::Lookers(lookers)) => self.looked(tag, socket, &lookers),
             (Ask::Lookers, _) => self.looked(tag, socket, &[]),
+            (Ask::Titles, Answer::Titles(titles)) => up.titles = titles.into_iter().collect(),
             (Ask::Say { newest, .. }, Answer::Done) => self.heard_word(socket, newest),
-            (Ask::Ping | Ask::Clients | Ask::Say { .. }, _) => {}
+            (Ask::Ping | Ask::Clients | Ask::Titles | Ask::Say { .. }, _) => {}
             (
                 Ask::Stamp { .. } | Ask::Unstamp { .. } | Ask::UnstampFrozen { .. } | Ask::UnkeepDead { .. },
                 _,
@@ -332,6 +334,7 @@ impl Supervisor {
                     | Ask::KillDead { .. }
                     | Ask::Clients
                     | Ask::Lookers
+                    | Ask::Titles
                     | Ask::Say { .. }
                     | Ask::ExpelWindow { .. }
                     | Ask::ExpelPane { .. }

@@ -432,6 +432,7 @@ impl Up {
             | Ask::Habits(_)
             | Ask::Clients
             | Ask::Lookers
+            | Ask::Titles
             | Ask::Say { .. }
             | Ask::Stamp { .. }
             | Ask::Unstamp { .. }

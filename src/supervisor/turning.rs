@@ -5,15 +5,20 @@
 //! both would be heard of if they changed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use bstr::{BString, ByteSlice};
 use tmux_control::PaneId;
 
-use super::{Action, Now, Record, RecordId, StateName, Supervisor};
+use super::{Action, Ask, Now, Record, RecordId, StateName, Supervisor};
 use crate::api::{EXPLAINED, TurnStatus};
 use crate::provider::Catalog;
 use crate::turn::{Observation, Source, State, Turns, View};
+
+/// How long an agent waits for a tool until its title is looked at: one that asks first says so there, after 0.9 s (Codex:
+/// measured), and tmux tells of titles only once a second.
+const ASKS: Duration = Duration::from_secs(1);
 
 /// What is known of whom.
 #[derive(Debug, Default)]
@@ -21,6 +26,8 @@ pub(super) struct Turning {
     of: BTreeMap<RecordId, Turns>,
     /// The titles as they were last read, with the launch they are of.
     read: BTreeMap<RecordId, (String, BString)>,
+    /// Those that wait for a tool, and when their title is looked at.
+    calls: BTreeMap<RecordId, Duration>,
     catalog: Catalog,
 }
 
@@ -80,6 +87,36 @@ impl Supervisor {
         self.turn_news(now, id);
         if (changed || told) && matches!(phase, State::Waiting | State::NeedsInput) {
             self.rests(now, id);
+        }
+    }
+
+    /// An agent waits for a tool, or does no longer.
+    pub(super) fn called(&mut self, now: Now, id: RecordId, waits: bool) {
+        if waits {
+            self.turning.calls.insert(id, now.mono + ASKS);
+        } else {
+            self.turning.calls.remove(&id);
+        }
+    }
+
+    /// When the titles are looked at.
+    pub(super) fn titles_due(&self) -> Option<Duration> {
+        self.turning.calls.values().min().copied()
+    }
+
+    /// Looks at the titles of those that have waited for a tool for so long: once for each.
+    pub(super) fn ask_titles(&mut self, now: Now) {
+        let due: Vec<RecordId> =
+            self.turning.calls.iter().filter(|(_, at)| now.mono >= **at).map(|(id, _)| *id).collect();
+        let mut sockets = BTreeSet::new();
+        for id in due {
+            self.turning.calls.remove(&id);
+            let record = self.record(id).filter(|record| record.state.name() == StateName::Live);
+            sockets
+                .extend(record.and_then(|record| Some(PathBuf::from(&record.ait.server.as_ref()?.socket))));
+        }
+        for socket in sockets {
+            self.ask(now, &socket, Ask::Titles);
         }
     }
 
@@ -152,5 +189,55 @@ impl Supervisor {
             all.iter_mut().for_each(|one| one.turn.why.clear());
         }
         all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{SOCKET, Stage, answer, attached, attaching, listing, record, view};
+    use super::super::{Answer, Input, LinkEvent, LinkId, Tag};
+    use super::*;
+
+    /// A Codex on a server that is watched.
+    fn watching() -> (Stage, LinkId) {
+        let mut stage = Stage::telling(Vec::new(), BTreeSet::new());
+        let codex = Record { agent_kind: "codex".into(), ..record("now") };
+        let link = attaching(&stage.tell(Input::Store(Ok(view(vec![codex])))));
+        let asked = listing(&attached(&mut stage, link)).expect("a listing");
+        answer(&mut stage, asked, "w", true);
+        (stage, link)
+    }
+
+    fn called(stage: &mut Stage, waits: bool) {
+        stage.tell(Input::Called { record: record("now").id, waits });
+    }
+
+    /// The question for the titles, once so much time has passed.
+    fn asked_after(stage: &mut Stage, time: Duration) -> Option<Tag> {
+        stage.mono += time;
+        stage.tell(Input::Tick).iter().find_map(|action| match action {
+            Action::Ask { tag, ask: Ask::Titles, .. } => Some(*tag),
+            _ => None,
+        })
+    }
+
+    #[test]
+    fn the_title_of_one_that_waits_for_a_tool_is_looked_at_once() {
+        let (mut stage, link) = watching();
+        called(&mut stage, true);
+        assert_eq!(stage.supervisor.titles_due(), Some(stage.mono + ASKS));
+        assert_eq!(asked_after(&mut stage, ASKS / 2), None);
+        let tag = asked_after(&mut stage, ASKS / 2).expect("the titles");
+        assert_eq!((stage.supervisor.titles_due(), asked_after(&mut stage, ASKS * 2)), (None, None));
+        let pane = PaneId(record("now").location.pane_id().unwrap().0);
+        let titles = Answer::Titles(vec![(pane, "[ ! ] Action Required | x".into())]);
+        let event = LinkEvent::Answer { tag, answer: titles };
+        stage.tell(Input::Link { socket: SOCKET.into(), link, event });
+        let turns = stage.supervisor.turning.of(record("now").id).expect("its turn");
+        assert_eq!(turns.phase, State::NeedsInput);
+        // one that has answered by then asks for nothing
+        called(&mut stage, true);
+        called(&mut stage, false);
+        assert_eq!((stage.supervisor.titles_due(), asked_after(&mut stage, ASKS * 2)), (None, None));
     }
 }

@@ -131,8 +131,9 @@ fn flow(value: &[u8]) -> Vec<(WindowId, u64)> {
     value.split(|byte| *byte == b' ').filter_map(one).take(FLOW_WINDOWS).collect()
 }
 
-/// Reads `%5<TAB>title<TAB>%6<TAB>title<TAB>`; what does not fit is left out.
-fn titles(value: &[u8]) -> Vec<(PaneId, BString)> {
+/// Reads a value of [`TITLES_FORMAT`], `%5<TAB>title<TAB>%6<TAB>title<TAB>`; what does not fit is left out.
+#[must_use]
+pub fn titles(value: &[u8]) -> Vec<(PaneId, BString)> {
     let mut fields = value.split(|byte| *byte == b'\t');
     let mut titles = Vec::new();
     while let (Some(pane), Some(title)) = (fields.next(), fields.next()) {

@@ -1,5 +1,6 @@
 //! What a rollout says of its turns as it grows: `event_msg` records `task_started`, `task_complete` and `turn_aborted`, each
-//! written within some 10 ms. Requests for a permission are not among its records: it never says that one stands.
+//! written within some 10 ms. Requests for a permission are not among its records: it never says that one stands, only that a
+//! tool was called (`response_item` records whose payload is a `function_call` or the like) and has not answered yet.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -28,6 +29,8 @@ pub struct Rollout {
     /// The beginning of a line that is not whole yet.
     rest: Vec<u8>,
     said: Option<Said>,
+    /// How many tools were called so far, and whether the last has not answered.
+    calls: (u64, bool),
 }
 
 /// What it said last.
@@ -60,13 +63,20 @@ impl Rollout {
     /// The rollout at this path, for an agent that was launched then.
     #[must_use]
     pub fn new(path: &Path, since: Moment) -> Self {
-        Self { path: path.to_owned(), since, read: None, rest: Vec::new(), said: None }
+        Self { path: path.to_owned(), since, read: None, rest: Vec::new(), said: None, calls: (0, false) }
     }
 
     /// Where it lies.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The tool's call that it waits for, as of the last look, by its number; it may be asking for it.
+    #[must_use]
+    pub fn call(&self) -> Option<u64> {
+        let (number, waits) = self.calls;
+        waits.then_some(number)
     }
 
     /// Reads what was written since, and gives what it says now; `None` where it says nothing of this launch.
@@ -130,6 +140,9 @@ impl Rollout {
         if let Some(said) = &mut self.said {
             said.grown = said.grown.max(at);
         }
+        if let Some(begins) = call(head) {
+            self.calls = (self.calls.0 + u64::from(begins), begins);
+        }
         let Some(payload) = payload.filter(|_| kind == "event_msg") else { return };
         // a part of a turn does not speak for it
         let is_part = payload.root_turn_id.is_some() && payload.root_turn_id != payload.turn_id;
@@ -141,6 +154,18 @@ impl Rollout {
             Some(_) | None => return,
         };
         self.said = Some(Said { state, word, since: at, grown: at });
+        self.calls.1 = false;
+    }
+}
+
+/// Whether a record begins a tool's call, or is its answer.
+fn call(head: &[u8]) -> Option<bool> {
+    const PAYLOAD: &str = "\"type\":\"response_item\",\"payload\":{\"type\":\"";
+    let rest = &head[head.find(PAYLOAD)? + PAYLOAD.len()..];
+    match &rest[..rest.find_byte(b'"')?] {
+        b"function_call" | b"custom_tool_call" | b"local_shell_call" => Some(true),
+        b"function_call_output" | b"custom_tool_call_output" | b"local_shell_call_output" => Some(false),
+        _ => None,
     }
 }
 
@@ -216,6 +241,31 @@ mod tests {
         assert_eq!(here.add(&part).add(text).says().unwrap().0, State::Waiting);
         let whole = event(9, "task_started", ",\"turn_id\":\"a\",\"root_turn_id\":\"a\"");
         assert_eq!(here.add(&whole).says().unwrap().0, State::Working);
+    }
+
+    #[test]
+    fn a_call_is_waited_for_until_it_answers_or_the_turn_is_over() {
+        let item = |second: u32, kind: &str| {
+            format!(
+                "{{\"timestamp\":\"2026-11-30T13:06:{second:02}.500Z\",\"ordinal\":{second},\"type\":\"response_item\",\"payload\":{{\"type\":\"{kind}\",\"status\":\"completed\"}}}}\n"
+            )
+        };
+        let mut here = here(0);
+        let mut call = |text: String| {
+            here.add(&text).says();
+            here.rollout.call()
+        };
+        assert_eq!(call(event(1, "task_started", "") + &item(1, "message")), None);
+        assert_eq!(call(item(2, "function_call")), Some(1));
+        assert_eq!(call(event(3, "token_count", "")), Some(1), "it goes on");
+        assert_eq!(call(item(4, "function_call_output")), None);
+        assert_eq!(call(item(5, "custom_tool_call")), Some(2));
+        assert_eq!(
+            call(item(6, "custom_tool_call_output") + &item(6, "local_shell_call")),
+            Some(3),
+            "another one"
+        );
+        assert_eq!(call(event(7, "turn_aborted", "")), None);
     }
 
     #[test]
