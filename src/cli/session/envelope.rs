@@ -1,6 +1,7 @@
 //! How a session command answers: text, or one JSON object on one line, for success and failure alike.
 
 use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
 use super::face::Face;
@@ -11,8 +12,8 @@ use crate::store::StoreError;
 /// What a session command did: the data of its envelope, and the same for a person.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    /// The envelope's `data`.
-    pub(super) data: Value,
+    /// The envelope's `data`, as it is written.
+    pub(super) data: Box<RawValue>,
     /// The text of `--format text`.
     pub(super) text: String,
     /// What is said besides.
@@ -24,10 +25,20 @@ pub(crate) struct Answer {
 impl Answer {
     /// An answer without warnings.
     pub(super) fn new(data: impl Serialize, text: impl Into<String>) -> Result<Self, Trouble> {
-        let data = serde_json::to_value(data)
+        let data = to_raw_value(&data)
             .map_err(|wrong| Trouble::new(Exit::INTERNAL, "serialization-failed", wrong.to_string()))?;
         Ok(Self { data, text: text.into(), warnings: Vec::new(), exit: Exit::OK })
     }
+}
+
+/// The line of an answer.
+#[derive(Serialize)]
+struct Envelope {
+    schema_version: String,
+    ok: bool,
+    data: Box<RawValue>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
 }
 
 /// Why a session command failed: a code for programs, words for a person.
@@ -120,17 +131,9 @@ pub(crate) fn say(
             print::text(&answer.text)?;
             Ok(answer.exit)
         }
-        (Format::Json, Ok(answer)) => {
-            let mut line = Map::new();
-            line.insert("schema_version".to_owned(), face.schema(command).into());
-            line.insert("ok".to_owned(), true.into());
-            // as it is: of a long list a copy would be half of the work
-            line.insert("data".to_owned(), answer.data);
-            if !answer.warnings.is_empty() {
-                line.insert("warnings".to_owned(), answer.warnings.into());
-            }
-            print::json_line(&Value::Object(line))?;
-            Ok(answer.exit)
+        (Format::Json, Ok(Answer { data, warnings, exit, text: _ })) => {
+            print::json_line(&Envelope { schema_version: face.schema(command), ok: true, data, warnings })?;
+            Ok(exit)
         }
         (format, Err(trouble)) => refuse(face, command, format, trouble),
     }

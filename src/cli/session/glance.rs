@@ -1,11 +1,13 @@
 //! `ait glance`: the last lines of a session's screen, and how it is.
 
 use clap::Args as ClapArgs;
+use serde::Serialize;
 use serde_json::Value;
 
 use super::envelope::{self, Answer, Trouble};
 use super::look::Status;
-use super::{Meant, screen, view_of};
+use super::view::{Ours, Resume, View};
+use super::{Meant, screen, view_at};
 use crate::cli::{Exit, Failure, block_on_any, print};
 
 /// Show the last lines of a session's screen, and how it is.
@@ -27,22 +29,64 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
 
 fn glance(args: &Args) -> Result<Answer, Trouble> {
     let (paths, found) = args.one.found()?;
-    let view = view_of(&paths, &found, &args.one.given)?;
-    let tail = match view.status {
-        Status::Running => {
-            let shown = block_on_any(screen::capture(&found, args.tail))??;
-            screen::last(&shown, args.tail as usize)
+    let (look, screen) = block_on_any(screen::glance(&found, args.tail))?;
+    let view = view_at(&paths, &found, &args.one.given, &look)?;
+    let tail = match (view.status, screen) {
+        (Status::Running, Some(screen)) => screen::last(&screen, args.tail as usize),
+        (Status::Running, None) => {
+            let screen = block_on_any(screen::capture(&found, args.tail))??;
+            screen::last(&screen, args.tail as usize)
         }
-        Status::Stopped | Status::Unknown => String::new(),
+        (Status::Stopped | Status::Unknown, _) => String::new(),
     };
     let shown = |text: &str| print::shown(text.as_bytes());
     let text = format!("{} {} [{}]\n{tail}", shown(&view.id), shown(&view.agent), view.status.word());
-    let mut answer = Answer::new(&view, text)?;
-    if let Value::Object(data) = &mut answer.data {
-        for without in ["cwd", "attach_command", "ssh_attach_command", "mode", "prompt_file", "log_file"] {
-            data.remove(without);
+    Answer::new(Glanced::new(&view, &tail), text)
+}
+
+/// What is told of it: its view without what only starts or finds it, and its screen.
+#[derive(Serialize)]
+struct Glanced<'a> {
+    id: &'a str,
+    agent: &'a str,
+    title: Option<&'a str>,
+    tmux_session: &'a str,
+    status: Status,
+    resumable: bool,
+    repo_name: Option<&'a str>,
+    tail: &'a str,
+    created_at: &'a str,
+    updated_at: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    provider_resume: Option<&'a Resume>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_terminal_activity_at: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    runtime_started_at: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    turn_state: Option<&'a Value>,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    ours: Option<&'a Ours>,
+}
+
+impl<'a> Glanced<'a> {
+    fn new(view: &'a View, tail: &'a str) -> Self {
+        Self {
+            id: &view.id,
+            agent: &view.agent,
+            title: view.title.as_deref(),
+            tmux_session: &view.tmux_session,
+            status: view.status,
+            resumable: view.resumable,
+            repo_name: view.repo_name.as_deref(),
+            tail,
+            created_at: &view.created_at,
+            updated_at: &view.updated_at,
+            provider_resume: view.provider_resume.as_ref(),
+            last_terminal_activity_at: view.last_terminal_activity_at.as_deref(),
+            runtime_started_at: view.runtime_started_at.as_deref(),
+            turn_state: view.turn_state.as_ref(),
+            ours: view.ours.as_ref(),
         }
-        data.insert("tail".to_owned(), tail.into());
     }
-    Ok(answer)
 }

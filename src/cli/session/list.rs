@@ -60,11 +60,10 @@ fn list(args: &Args) -> Result<Answer, Trouble> {
     listed.sort_by(|(a, _), (b, _)| {
         b.updated_at.cmp(&a.updated_at).then(b.created_at.cmp(&a.created_at)).then(a.id.cmp(&b.id))
     });
-    let text = match args.given.format {
-        Format::Text => text(face, &listed),
-        Format::Json => String::new(),
-    };
-    let mut answer = Answer::new(listed.into_iter().map(|(view, _)| view).collect::<Vec<_>>(), text)?;
+    let mut answer = match args.given.format {
+        Format::Text => Answer::new((), text(face, &listed)),
+        Format::Json => Answer::new(listed.into_iter().map(|(view, _)| view).collect::<Vec<_>>(), ""),
+    }?;
     answer.warnings = book.warnings();
     answer.warnings.extend(led_away(&paths, &found));
     answer.warnings.extend(look.warnings);
@@ -92,6 +91,9 @@ fn led_away(paths: &Paths, found: &[Found]) -> Vec<String> {
     let entries = std::fs::read_dir(paths.state.join("sessions")).into_iter().flatten().flatten();
     let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
     let names: Vec<String> = links.map(|link| link.file_name().to_string_lossy().into_owned()).collect();
+    if names.is_empty() {
+        return Vec::new();
+    }
     let ours = found.iter().map(|found| found.record.id.to_string()).filter(|id| names.contains(id));
     ours.map(|id| format!("the folder of session {id} leads to another place; nothing in it is read"))
         .collect()

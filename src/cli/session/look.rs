@@ -10,10 +10,14 @@ use crate::store;
 use crate::tmux::{OneShot, Unanswered};
 
 /// How long a server may take to list its panes before nothing is known of it.
-const DEADLINE: Duration = Duration::from_secs(3);
+pub(super) const DEADLINE: Duration = Duration::from_secs(3);
 /// One line per pane, the server's own life in each.
-const FORMAT: &str =
-    "#{pid} #{start_time} #{pane_id} #{pane_pid} #{pane_dead} #{window_activity} #{session_id}";
+pub(super) const LISTING: [&str; 4] = [
+    "list-panes",
+    "-a",
+    "-F",
+    "#{pid} #{start_time} #{pane_id} #{pane_pid} #{pane_dead} #{window_activity} #{session_id}",
+];
 
 /// Whether a session's agent runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -85,6 +89,12 @@ impl Look {
         look
     }
 
+    /// The one server on this socket, by what it answered to [`LISTING`].
+    pub(super) fn of(socket: &str, listing: &[u8]) -> Self {
+        let servers = BTreeMap::from([(socket.to_owned(), Server::Listed(rows(listing)))]);
+        Self { servers, warnings: Vec::new() }
+    }
+
     /// What was seen of a record.
     pub(super) fn seen(&self, record: &Record) -> Seen {
         let just = |status| Seen { status, activity: None };
@@ -142,7 +152,7 @@ async fn list(socket: &Path) -> (Server, Option<String>) {
         Ok(server) => server.deadline(DEADLINE),
         Err(error) => return (Server::Silent, Some(error.to_string())),
     };
-    match server.run(["list-panes", "-a", "-F", FORMAT]).await {
+    match server.run(LISTING).await {
         Ok(answer) => (Server::Listed(rows(&answer)), None),
         Err(Unanswered::NoServer { .. }) => (Server::Gone, None),
         Err(error) => (Server::Silent, Some(error.to_string())),

@@ -213,8 +213,13 @@ fn found(word: &str, here: &Here) -> Result<(Paths, Found), Trouble> {
 
 /// What is told of it.
 fn view_of(paths: &Paths, found: &Found, given: &Given) -> Result<view::View, Trouble> {
-    let host = given.here.host()?;
     let look = block_on_any(look::Look::at(std::iter::once(&*found.record)))?;
+    view_at(paths, found, given, &look)
+}
+
+/// The same, at a look that was taken.
+fn view_at(paths: &Paths, found: &Found, given: &Given, look: &look::Look) -> Result<view::View, Trouble> {
+    let host = given.here.host()?;
     let runs = look.seen(&found.record).status == look::Status::Running;
     let found = &if runs { known(paths, found)? } else { found.clone() };
     let catalog = settings::catalog()?;
