@@ -1,9 +1,11 @@
 //! The text of a store file, read strictly: a fault is named with its place, a single bad record is set aside by name,
 //! and nothing broken is ever read as empty.
 
+use std::fmt;
 use std::sync::Arc;
 
-use serde::Deserialize;
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::json::read_object;
@@ -54,7 +56,30 @@ read_object! {
     #[derive(Default)]
     struct Good {
         version: Option<i64>,
-        sessions: Option<Vec<Record>>,
+        sessions: Option<Shared>,
+    }
+}
+
+/// The records of a list, each put where it stays as it is read: there may be thousands, and they are large.
+struct Shared(Vec<Arc<Record>>);
+
+impl<'de> Deserialize<'de> for Shared {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct List;
+        impl<'de> Visitor<'de> for List {
+            type Value = Shared;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of records")
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Shared, A::Error> {
+                let mut records = Vec::new();
+                while let Some(record) = list.next_element()? {
+                    records.push(Arc::new(record));
+                }
+                Ok(Shared(records))
+            }
+        }
+        deserializer.deserialize_seq(List)
     }
 }
 
@@ -77,9 +102,9 @@ pub fn read(text: &[u8]) -> Result<Parsed, Fault> {
     match serde_json::from_slice::<Good>(text) {
         Ok(good) => {
             let version = check_version(good.version)?;
-            let list = good.sessions.ok_or_else(|| Fault::whole("sessions is not a list"))?;
+            let Shared(list) = good.sessions.ok_or_else(|| Fault::whole("sessions is not a list"))?;
             let count = list.len();
-            let records = Records::from_list(list.into_iter().map(Arc::new).collect(), good.unknown);
+            let records = Records::from_list(list, good.unknown);
             // An id used twice is found the slow way, so that it is named.
             if records.len() == count {
                 Ok(Parsed { records, bad: Vec::new(), version })

@@ -1,6 +1,7 @@
 //! `ait list`: the sessions there are, at one look.
 
 use clap::Args as ClapArgs;
+use serde::{Serialize, Serializer};
 
 use super::address::{Book, Found};
 use super::envelope::{self, Answer, Trouble};
@@ -13,6 +14,7 @@ use super::{Format, Given, paths};
 use crate::cli::turned::{self, Turned};
 use crate::cli::{Exit, Failure, block_on_any, print, settings};
 use crate::store::{Paths, Store};
+use crate::turn::{self, Moment};
 
 /// List the sessions that were started here, running or stopped, the latest first.
 ///
@@ -41,28 +43,15 @@ fn list(args: &Args) -> Result<Answer, Trouble> {
     let paths = paths()?;
     let store = Store::open(paths.clone());
     let book = Book::open(&store)?.seen_by(args.given.here.scope(&paths)?);
-    let found = book.all(&store, args.all)?;
+    let mut found = book.all(&store, args.all)?;
     let look = block_on_any(Look::at(found.iter().map(|found| &*found.record)))?;
     let catalog = settings::catalog()?;
-    let face = Face::ours();
-    let around = Around { face, host: host.as_deref(), catalog: &catalog, paths: &paths };
-    let turned = Turned::ask(&paths);
-    let now = now();
-    let mut listed: Vec<(View, String)> = found
-        .iter()
-        .map(|found| {
-            let mut view = around.view(found, look.seen(&found.record), false);
-            let turn = turned.get(found.record.id).filter(|_| view.status == Status::Running);
-            view.turn_state = turn.map(|turn| turn_state::told(turn, &view.agent, &view.updated_at));
-            (view, turned::words(turn, now))
-        })
-        .collect();
-    listed.sort_by(|(a, _), (b, _)| {
-        b.updated_at.cmp(&a.updated_at).then(b.created_at.cmp(&a.created_at)).then(a.id.cmp(&b.id))
-    });
+    let around = Around { face: Face::ours(), host: host.as_deref(), catalog: &catalog, paths: &paths };
+    found.sort_by_cached_key(|found| around.order(found, look.seen(&found.record)));
+    let list = Listed { around, found: &found, look: &look, turned: Turned::ask(&paths), now: now() };
     let mut answer = match args.given.format {
-        Format::Text => Answer::new((), text(face, &listed)),
-        Format::Json => Answer::new(listed.into_iter().map(|(view, _)| view).collect::<Vec<_>>(), ""),
+        Format::Text => Answer::new((), list.text()),
+        Format::Json => Answer::new(&list, ""),
     }?;
     answer.warnings = book.warnings();
     answer.warnings.extend(led_away(&paths, &found));
@@ -70,20 +59,49 @@ fn list(args: &Args) -> Result<Answer, Trouble> {
     Ok(answer)
 }
 
-fn text(face: Face, listed: &[(View, String)]) -> String {
-    if listed.is_empty() {
-        return "no agent sessions\n".to_owned();
+/// All that is listed, in order; each view is made as it is told.
+struct Listed<'a> {
+    around: Around<'a>,
+    found: &'a [Found],
+    look: &'a Look,
+    turned: Turned,
+    now: Moment,
+}
+
+impl Listed<'_> {
+    /// What is told of each, and what its agent is at.
+    fn views(&self) -> impl Iterator<Item = (View, Option<&turn::View>)> {
+        self.found.iter().map(|found| {
+            let view = self.around.view(found, self.look.seen(&found.record), false);
+            let turn = self.turned.get(found.record.id).filter(|_| view.status == Status::Running);
+            (view, turn)
+        })
     }
-    let line = |(view, turn): &(View, String)| {
-        let shown = |text: &str| print::shown(text.as_bytes());
-        let (id, agent) = (shown(&view.id), shown(&view.agent));
-        let turn = match face {
-            Face::Ait => format!("{turn}  "),
-            Face::AgentSession => String::new(),
+
+    fn text(&self) -> String {
+        if self.found.is_empty() {
+            return "no agent sessions\n".to_owned();
+        }
+        let line = |(view, turn): (View, Option<&turn::View>)| {
+            let shown = |text: &str| print::shown(text.as_bytes());
+            let (id, agent) = (shown(&view.id), shown(&view.agent));
+            let turn = match self.around.face {
+                Face::Ait => format!("{}  ", turned::words(turn, self.now)),
+                Face::AgentSession => String::new(),
+            };
+            format!("{id}  {agent}  {}  {turn}{}\n", view.status.word(), shown(&view.cwd))
         };
-        format!("{id}  {agent}  {}  {turn}{}\n", view.status.word(), shown(&view.cwd))
-    };
-    listed.iter().map(line).collect()
+        self.views().map(line).collect()
+    }
+}
+
+impl Serialize for Listed<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.views().map(|(mut view, turn)| {
+            view.turn_state = turn.map(|turn| turn_state::told(turn, &view.agent, &view.updated_at));
+            view
+        }))
+    }
 }
 
 /// Folders of sessions that lead elsewhere, found by listing the folder they lie in.

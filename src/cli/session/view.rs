@@ -1,5 +1,6 @@
 //! What is told of a session.
 
+use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -14,7 +15,7 @@ use super::turn_state;
 use crate::cli::Exit;
 use crate::lifecycle::apart;
 use crate::provider::{Catalog, Recorded};
-use crate::record::{Mode, Record};
+use crate::record::{Mode, Record, Session, Stamp};
 use crate::store::{Paths, turns};
 use crate::turn::Moment;
 
@@ -99,23 +100,20 @@ impl Around<'_> {
     /// A session as every command tells it. Its turn, which lies in a file of its own, is read only if `turn`.
     pub(super) fn view(&self, found: &Found, seen: Seen, turn: bool) -> View {
         let record = &found.record;
-        let session = record.ait.session.clone().unwrap_or_default();
+        let none = Session::default();
+        let session = record.ait.session.as_ref().unwrap_or(&none);
         let cwd = record.ait.cwd.clone().filter(|cwd| !cwd.is_empty()).unwrap_or_else(|| record.root.clone());
         let created = record.started_at.map(|at| at.to_string()).unwrap_or_default();
         let state_at = record.state_at.or(record.started_at);
         let running = seen.status == Status::Running;
-        let stopped = found.archived.as_ref().map(|(at, _)| *at);
-        let stopped = stopped.or_else(|| session.stopped_at.filter(|_| !running));
-        let changed = stopped.or(state_at);
-        let updated = changed.max(session.sent_at);
-        let updated = updated.map(|at| at.to_string()).unwrap_or_default();
-        let folder = folder_of(self.paths, record);
-        let file = |name: &str| folder.join(name).to_string_lossy().into_owned();
+        let updated = updated(found, running).map(|at| at.to_string()).unwrap_or_default();
+        let file = |name: &str| folder_of(self.paths, record).join(name).to_string_lossy().into_owned();
         let attach = self.attach(found, running);
         let turn_state = (turn && running).then(|| {
             let view = turns::view(self.paths, &turns::Whose::of(record), now());
             turn_state::told(&view, &record.agent_kind, &updated)
         });
+        let resume_args = self.resume_args(record);
         View {
             id: id_of(self.face, record),
             agent: record.agent_kind.clone(),
@@ -125,12 +123,12 @@ impl Around<'_> {
             cwd,
             tmux_session: record.session.clone(),
             status: seen.status,
-            resumable: self.resume_args(record).is_some(),
+            resumable: resume_args.is_some(),
             ssh_attach_command: self.host.map(|host| format!("ssh -t {} {}", quoted(host), quoted(&attach))),
             attach_command: attach,
             prompt_file: session.prompt.then(|| file("prompt.md")),
             log_file: (session.mode == Mode::Run).then(|| file("output.log")),
-            provider_resume: self.resume(record, &created),
+            provider_resume: resume_args.map(|words| self.resume(record, &created, words)),
             last_terminal_activity_at: seen.activity.filter(|_| running).and_then(second),
             runtime_started_at: running.then(|| state_at.map(|at| at.to_string())).flatten(),
             turn_state,
@@ -138,6 +136,12 @@ impl Around<'_> {
             created_at: created,
             updated_at: updated,
         }
+    }
+
+    /// What sessions are listed by: the latest first.
+    pub(super) fn order(&self, found: &Found, seen: Seen) -> impl Ord + use<> {
+        let updated = updated(found, seen.status == Status::Running);
+        (Reverse(updated), Reverse(found.record.started_at), id_of(self.face, &found.record))
     }
 
     fn ours(&self, found: &Found, running: bool) -> Ours {
@@ -192,22 +196,31 @@ impl Around<'_> {
         Some(words.iter().map(|word| (*word).to_owned()).collect())
     }
 
-    fn resume(&self, record: &Record, captured: &str) -> Option<Resume> {
-        let resume_args = self.resume_args(record)?;
+    fn resume(&self, record: &Record, captured: &str, resume_args: Vec<String>) -> Resume {
         let chosen = record.ait.session.is_some() && self.catalog.chooses_id(&record.agent_kind);
         let how = match (self.face, record.agent_kind.as_str()) {
             (Face::AgentSession, "codex") => "session-meta",
             (Face::Ait | Face::AgentSession, _) if chosen => "explicit-session-id",
             (Face::Ait | Face::AgentSession, _) => "reported-session-id",
         };
-        Some(Resume {
+        Resume {
             provider: record.agent_kind.clone(),
             session_id: record.codeagent_session_id.clone(),
             captured_at: captured.to_owned(),
             capture_method: format!("{}-{how}", record.agent_kind),
             resume_args,
-        })
+        }
     }
+}
+
+/// When something last happened to it: its state, what was sent to it, or its end.
+fn updated(found: &Found, running: bool) -> Option<Stamp> {
+    let record = &found.record;
+    let session = record.ait.session.as_ref();
+    let archived = found.archived.as_ref().map(|(at, _)| *at);
+    let stopped = archived.or_else(|| session?.stopped_at.filter(|_| !running));
+    let changed = stopped.or(record.state_at).or(record.started_at);
+    changed.max(session.and_then(|session| session.sent_at))
 }
 
 /// The id by which a session is told: the record's, or for the earlier command line its name.
