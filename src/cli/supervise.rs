@@ -15,7 +15,7 @@ use crate::provider::Catalog;
 use crate::record::Policy;
 use crate::store::{Paths, Supervising, make_private};
 
-use super::{Exit, Failure, program};
+use super::{Exit, Failure, program, sockets};
 
 /// How long a detached supervisor may take to be ready.
 const READY: Duration = Duration::from_secs(15);
@@ -54,7 +54,9 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
         args.socket.iter().map(|socket| std::path::absolute(socket).unwrap_or(socket.clone())).collect();
     let (config, trouble) = settings();
     let (catalog, refused) = catalog(&config);
-    let options = Options { paths, sockets, program, config, catalog, settings: trouble.or(refused) };
+    let default_socket = sockets::folder().join("default");
+    let options =
+        Options { paths, sockets, default_socket, program, config, catalog, settings: trouble.or(refused) };
     let ended = driver::run(options, |said| ready(said, args.detached));
     notify(sd_notify::NotifyState::Stopping);
     match ended {

@@ -62,6 +62,8 @@ pub struct Options {
     pub paths: Paths,
     /// Sockets to supervise besides those in the socket folder and in records.
     pub sockets: Vec<PathBuf>,
+    /// The user's default server.
+    pub default_socket: PathBuf,
     /// The absolute path of this program, for the pane of `_ait`.
     pub program: PathBuf,
     /// The user's settings.
@@ -146,6 +148,7 @@ async fn supervise(options: Options, ready: impl FnOnce(&Supervising)) -> Result
         version: said.version.clone(),
         store: files.store.clone(),
         sockets: options.sockets.iter().map(|socket| resolved(socket)).collect(),
+        default_socket: resolved(&options.default_socket),
         grace: System::here().facts().grace,
         ack_grace: options.config.frozen.restore_ack_grace.as_secs(),
         last_stop: last

@@ -41,6 +41,11 @@ impl Supervisor {
                 sought || epoch.boot_id.is_empty() || epoch.boot_id == self.start.boot_id
             })
             .map(|(_, epoch)| PathBuf::from(&epoch.socket))
+            .chain(
+                self.records()
+                    .filter(|record| self.is_unplaced(record))
+                    .map(|_| self.start.default_socket.clone()),
+            )
             .collect();
         for socket in sockets {
             self.servers.entry(socket).or_default();
@@ -124,7 +129,12 @@ impl Supervisor {
             .records()
             .any(|record| record.state.name() == StateName::Live && self.life(record) == Life::PastBoot);
         for record in self.records() {
-            let Some(epoch) = &record.ait.server else { continue };
+            let Some(epoch) = &record.ait.server else {
+                if self.is_unplaced(record) {
+                    sought.insert(self.start.default_socket.clone());
+                }
+                continue;
+            };
             // a restore may have gone to whatever server listens there now, unless its own lives
             if let State::Restoring { .. } = record.state
                 && !past

@@ -51,6 +51,8 @@ pub struct Start {
     pub store: PathBuf,
     /// Sockets named on the command line: reported even when nothing is there.
     pub sockets: Vec<PathBuf>,
+    /// The user's default server, where a start goes that names none.
+    pub default_socket: PathBuf,
     /// How long a lease is safe from being taken over once its owner is gone, in seconds.
     pub grace: u64,
     /// How long a restored agent has for its acknowledgement, in seconds.

@@ -215,10 +215,18 @@ impl Supervisor {
         self.ask(now, &socket, Ask::UnstampFrozen { pane, record: record.id });
     }
 
+    /// Whether a start was cut short before it said where it went: to the default server, if it went at all. As long as its
+    /// coordinator lives nobody looks there: some old servers crash when windows change while a control client attaches.
+    pub(super) fn is_unplaced(&self, record: &Record) -> bool {
+        let is_free = record.lease.as_ref().is_none_or(|lease| self.is_dead(&lease.owner));
+        is_free && is_nowhere(record) && matches!(record.state, State::Restoring { .. })
+    }
+
     /// Whether the socket of a record was looked at whole: a server on it is listed, or nobody listens there.
     fn is_sought(&self, record: &Record) -> bool {
-        let Some(epoch) = &record.ait.server else { return true };
-        let Some(server) = self.servers.get(Path::new(&epoch.socket)) else { return false };
+        let socket =
+            record.ait.server.as_ref().map_or(&*self.start.default_socket, |epoch| Path::new(&epoch.socket));
+        let Some(server) = self.servers.get(socket) else { return false };
         match server.up() {
             Some(up) => is_current(up) && !up.moved,
             None => server.refused || server.present == Some(false),

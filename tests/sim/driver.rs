@@ -13,7 +13,7 @@ use ait::supervisor::{
 
 use crate::kernel::What;
 use crate::mutants::Mutant;
-use crate::world::{Conn, Event, MS, SECOND, Sim};
+use crate::world::{Conn, DEFAULT_SOCKET, Event, MS, SECOND, Sim};
 
 /// One life of the supervisor.
 pub(crate) struct Host {
@@ -48,6 +48,7 @@ impl Sim {
             version: "sim".into(),
             store: PathBuf::from("/store"),
             sockets: Vec::new(),
+            default_socket: PathBuf::from(DEFAULT_SOCKET),
             grace: if self.is(Mutant::KeepsLeases) { u64::MAX / 4 } else { 60 },
             ack_grace: 20,
             last_stop: self.disk.last_stop.take(),

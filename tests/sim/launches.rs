@@ -17,7 +17,7 @@ use crate::deeds::Reach;
 use crate::kernel::{How, Term, What};
 use crate::mutants::Mutant;
 use crate::tmux::Tmux;
-use crate::world::{Event, MS, SECOND, Sim};
+use crate::world::{DEFAULT_SOCKET, Event, MS, SECOND, Sim};
 
 /// How an agent that was brought back behaves.
 #[derive(Clone, Debug)]
@@ -184,7 +184,7 @@ impl Sim {
 
     pub(crate) fn launch_for(&mut self, at: usize, launch: &Launch) -> Launched {
         let Some(record) = self.read_record(at) else { return not("no_record") };
-        let socket = record.ait.server.as_ref().map_or("/tmp/tmux-1/default", |epoch| &epoch.socket);
+        let socket = record.ait.server.as_ref().map_or(DEFAULT_SOCKET, |epoch| &epoch.socket);
         let socket = PathBuf::from(socket);
         let own = record.ait.server.as_ref().is_some_and(|epoch| {
             epoch.boot_id == self.kernel.boot_id() && self.kernel.lives(&epoch.process())

@@ -22,6 +22,8 @@ use crate::oracle::Oracle;
 use crate::recovery::Recovery;
 use crate::tmux::{Fall, Tmux};
 
+/// Where a start goes that names no server.
+pub(crate) const DEFAULT_SOCKET: &str = "/tmp/tmux-1/default";
 /// One millisecond, in the microseconds of the simulated clock.
 pub(crate) const MS: u64 = 1_000;
 /// One second.

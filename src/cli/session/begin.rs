@@ -18,7 +18,7 @@ use crate::lifecycle::start::NotStarted;
 use crate::lifecycle::{adopt, exec};
 use crate::provider::{Catalog, Recorded};
 use crate::record::{Record, Records, ServerEpoch, Session};
-use crate::store::{Paths, Store, System};
+use crate::store::{Store, System};
 use crate::tmux::{OneShot, Unanswered};
 
 /// The longest name of a session, in bytes.
@@ -387,10 +387,10 @@ pub(super) fn window(session: &Session, kind: &str) -> String {
 }
 
 /// What operations are done with.
-pub(super) fn world(paths: Paths) -> Result<World, Trouble> {
+pub(super) fn world(store: Store) -> Result<World, Trouble> {
     let config = settings::config()?;
     Ok(World {
-        store: Store::open(paths),
+        store,
         system: System::here(),
         program: program::path()?,
         catalog: settings::catalog_of(&config)?,

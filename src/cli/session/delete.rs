@@ -12,6 +12,7 @@ use crate::cli::{Exit, Failure, block_on_any, print};
 use crate::lifecycle::perform::Stops;
 use crate::lifecycle::remove::{self, NotRemoved};
 use crate::process;
+use crate::store::Store;
 
 /// End a session's agent, whatever it is doing, and forget the session: record, prompt, log, activity.
 ///
@@ -28,7 +29,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
 }
 
 fn delete(args: &Args) -> Result<Answer, Trouble> {
-    let world = begin::world(paths()?)?;
+    let world = begin::world(Store::open(paths()?))?;
     let scope = args.one.given.here.scope(world.store.paths())?;
     let found = Book::open(&world.store)?.seen_by(scope).find(&world.store, &args.one.session)?;
     let id = id_of(Face::ours(), &found.record);

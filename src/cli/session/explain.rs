@@ -27,8 +27,8 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
 }
 
 fn explain(args: &Args) -> Result<Answer, Trouble> {
-    let (paths, found) = args.one.found()?;
-    let (view, told_by) = look(&paths, &found);
+    let (store, found) = args.one.found()?;
+    let (view, told_by) = look(store.paths(), &found);
     let record = &found.record;
     let data = json!({
         "id": record.id.to_string(),

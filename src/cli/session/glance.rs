@@ -28,9 +28,9 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
 }
 
 fn glance(args: &Args) -> Result<Answer, Trouble> {
-    let (paths, found) = args.one.found()?;
+    let (store, found) = args.one.found()?;
     let (look, screen) = block_on_any(screen::glance(&found, args.tail))?;
-    let view = view_at(&paths, &found, &args.one.given, &look)?;
+    let view = view_at(&store, &found, &args.one.given, &look)?;
     let tail = match (view.status, screen) {
         (Status::Running, Some(screen)) => screen::last(&screen, args.tail as usize),
         (Status::Running, None) => {

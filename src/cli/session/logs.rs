@@ -34,11 +34,11 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
 }
 
 fn logs(args: &Args) -> Result<Answer, Trouble> {
-    let (paths, found) = args.one.found()?;
-    let view = view_of(&paths, &found, &args.one.given)?;
+    let (store, found) = args.one.found()?;
+    let view = view_of(&store, &found, &args.one.given)?;
     let lines = args.tail as usize;
     let log = view.log_file.as_ref().map(Path::new).filter(|log| log.exists());
-    let kept = || kept_screen(&paths, &found);
+    let kept = || kept_screen(store.paths(), &found);
     let (source, text) = match (log, view.status) {
         (Some(log), _) => ("file", end_of(log, lines)?),
         (None, Status::Running) => {

@@ -163,7 +163,7 @@ pub(crate) struct Meant {
 
 impl Meant {
     /// That session; its own folder is its own.
-    fn found(&self) -> Result<(Paths, Found), Trouble> {
+    fn found(&self) -> Result<(Store, Found), Trouble> {
         found(&self.session, &self.given.here)
     }
 
@@ -203,37 +203,42 @@ fn normal(path: &Path) -> PathBuf {
 }
 
 /// The session that is meant; its own folder is its own.
-fn found(word: &str, here: &Here) -> Result<(Paths, Found), Trouble> {
-    let paths = paths()?;
-    let store = Store::open(paths.clone());
-    let found = address::Book::open(&store)?.seen_by(here.scope(&paths)?).find(&store, word)?;
-    view::own_folder(&paths, &found)?;
-    Ok((paths, found))
+fn found(word: &str, here: &Here) -> Result<(Store, Found), Trouble> {
+    let store = Store::open(paths()?);
+    let found = found_in(&store, word, here)?;
+    Ok((store, found))
+}
+
+/// The same, in this store.
+fn found_in(store: &Store, word: &str, here: &Here) -> Result<Found, Trouble> {
+    let found = address::Book::open(store)?.seen_by(here.scope(store.paths())?).find(store, word)?;
+    view::own_folder(store.paths(), &found)?;
+    Ok(found)
 }
 
 /// What is told of it.
-fn view_of(paths: &Paths, found: &Found, given: &Given) -> Result<view::View, Trouble> {
+fn view_of(store: &Store, found: &Found, given: &Given) -> Result<view::View, Trouble> {
     let look = block_on_any(look::Look::at(std::iter::once(&*found.record)))?;
-    view_at(paths, found, given, &look)
+    view_at(store, found, given, &look)
 }
 
 /// The same, at a look that was taken.
-fn view_at(paths: &Paths, found: &Found, given: &Given, look: &look::Look) -> Result<view::View, Trouble> {
+fn view_at(store: &Store, found: &Found, given: &Given, look: &look::Look) -> Result<view::View, Trouble> {
     let host = given.here.host()?;
     let runs = look.seen(&found.record).status == look::Status::Running;
-    let found = &if runs { known(paths, found)? } else { found.clone() };
+    let found = &if runs { known(store, found)? } else { found.clone() };
     let catalog = settings::catalog()?;
-    let around = view::Around { face: Face::ours(), host: host.as_deref(), catalog: &catalog, paths };
+    let around =
+        view::Around { face: Face::ours(), host: host.as_deref(), catalog: &catalog, paths: store.paths() };
     Ok(around.view(found, look.seen(&found.record), true))
 }
 
 /// A running session, its conversation noted where only now its agent tells of it.
-fn known(paths: &Paths, found: &Found) -> Result<Found, Trouble> {
+fn known(store: &Store, found: &Found) -> Result<Found, Trouble> {
     if found.archived.is_some() || !found.record.codeagent_session_id.is_empty() {
         return Ok(found.clone());
     }
-    let store = Store::open(paths.clone());
-    let noted = identity::note(&store, &System::here(), found.record.id)?;
+    let noted = identity::note(store, &System::here(), found.record.id)?;
     let record = match noted {
         Noted::Now => store.read()?.records.get(found.record.id).cloned(),
         Noted::AsItWas | Noted::Refused(_) => None,
@@ -243,6 +248,10 @@ fn known(paths: &Paths, found: &Found) -> Result<Found, Trouble> {
 
 /// The view of the one session that is meant.
 fn one(word: &str, given: &Given) -> Result<view::View, Trouble> {
-    let (paths, found) = found(word, &given.here)?;
-    view_of(&paths, &found, given)
+    one_in(&Store::open(paths()?), word, given)
+}
+
+/// The same, in this store.
+fn one_in(store: &Store, word: &str, given: &Given) -> Result<view::View, Trouble> {
+    view_of(store, &found_in(store, word, &given.here)?, given)
 }

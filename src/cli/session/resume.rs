@@ -9,14 +9,14 @@ use super::envelope::{self, Answer, Trouble};
 use super::face::Face;
 use super::look::Status;
 use super::view::View;
-use super::{Given, begin, found, one, task, view_of};
+use super::{Given, begin, found, one_in, task, view_of};
 use crate::cli::{Exit, Failure, block_on_any, print};
 use crate::coordinator::{End, Outcome, Told};
 use crate::lifecycle::host;
 use crate::lifecycle::perform::World;
 use crate::lifecycle::revive::{self, NotRevived};
 use crate::record::RecordId;
-use crate::store::{Paths, Store};
+use crate::store::Store;
 
 /// Bring a stopped session's own conversation back, under the same id; a running one stays as it is.
 ///
@@ -39,8 +39,8 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
 }
 
 fn resume(args: &Args) -> Result<Answer, Trouble> {
-    let (paths, found) = meant(args)?;
-    let view = view_of(&paths, &found, &args.given)?;
+    let (store, found) = meant(args)?;
+    let view = view_of(&store, &found, &args.given)?;
     match view.status {
         Status::Running => return told("running already:", &view, Vec::new()),
         Status::Unknown => {
@@ -53,7 +53,7 @@ fn resume(args: &Args) -> Result<Answer, Trouble> {
         let message = "no exact conversation of it is known that could be brought back";
         return Err(not_resumable(message).detail("id", view.id));
     }
-    let world = begin::world(paths)?;
+    let world = begin::world(store)?;
     let id = found.record.id;
     let outcome = block_on_any(async {
         revive::revive(&world, id).await.map_err(trouble)?;
@@ -66,7 +66,7 @@ fn resume(args: &Args) -> Result<Answer, Trouble> {
         End::Refused if outcome.word == "lease_held" => return Err(busy(&outcome.detail)),
         // of two at once the other one was quicker
         End::Refused if outcome.word == "not_frozen" => {
-            let view = one(&id.to_string(), &args.given)?;
+            let view = one_in(&world.store, &id.to_string(), &args.given)?;
             return match view.status {
                 Status::Running => told("running already:", &view, warnings),
                 Status::Stopped | Status::Unknown => Err(busy(&words(&outcome))),
@@ -78,17 +78,17 @@ fn resume(args: &Args) -> Result<Answer, Trouble> {
             return Err(Trouble::new(Exit::FAILED, "command-failed", words(&outcome)));
         }
     }
-    told("resumed", &one(&id.to_string(), &args.given)?, warnings)
+    told("resumed", &one_in(&world.store, &id.to_string(), &args.given)?, warnings)
 }
 
 /// The session that is meant, by its name or by a task file.
-fn meant(args: &Args) -> Result<(Paths, Found), Trouble> {
+fn meant(args: &Args) -> Result<(Store, Found), Trouble> {
     let word = args.session.as_deref();
     let Some(file) = &args.task else { return found(word.unwrap_or_default(), &args.given.here) };
-    let paths = super::paths()?;
-    let found = task::meant(file, word, &Store::open(paths.clone()), args.given.format)?;
-    super::view::own_folder(&paths, &found)?;
-    Ok((paths, found))
+    let store = Store::open(super::paths()?);
+    let found = task::meant(file, word, &store, args.given.format)?;
+    super::view::own_folder(store.paths(), &found)?;
+    Ok((store, found))
 }
 
 /// The restore coordinator, in a process of its own as always.

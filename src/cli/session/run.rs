@@ -10,8 +10,8 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::begin::Begin;
 use super::envelope::{self, Answer, Trouble};
-use super::start::{begin as begin_one, started};
-use super::{Format, Given, Here, found, one, paths};
+use super::start::{Begun, begin as begin_one, started};
+use super::{Format, Given, Here, found, found_in, view_of};
 use crate::cli::{Exit, Failure, block_on_any, freeze, print};
 use crate::process::{Opened, Watch};
 use crate::record::{Mode, RecordId};
@@ -44,26 +44,22 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
 }
 
 fn run_one(args: &Args) -> Result<Answer, Trouble> {
-    let (id, warnings) = begin_one(&args.begin, &args.given, Mode::Run)?;
+    let begun = begin_one(&args.begin, &args.given, Mode::Run)?;
     if !args.wait {
-        return started(id, &args.given, warnings);
+        return started(begun, &args.given);
     }
+    let Begun { store, record: id, warnings } = begun;
     let mut log = match args.given.format {
-        Format::Text => Some(Log { path: turns::folder(&paths()?, id).join("output.log"), open: None }),
+        Format::Text => Some(Log { path: turns::folder(store.paths(), id).join("output.log"), open: None }),
         Format::Json => None,
     };
     let waited = wait(id, &args.given.here, args.timeout, log.as_mut())?;
     if let Some(log) = &mut log {
         log.pass_on()?;
     }
-    let view = one(&id.to_string(), &args.given)?;
-    let status = found(&id.to_string(), &args.given.here)?
-        .1
-        .record
-        .ait
-        .session
-        .as_ref()
-        .and_then(|session| session.exit);
+    let found = found_in(&store, &id.to_string(), &args.given.here)?;
+    let view = view_of(&store, &found, &args.given)?;
+    let status = found.record.ait.session.as_ref().and_then(|session| session.exit);
     let mut answer = Answer::new(&view, "")?;
     answer.warnings = warnings;
     let (exit, why) = match (waited, status) {

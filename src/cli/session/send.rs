@@ -70,13 +70,13 @@ fn sent(args: &Args) -> Result<Answer, Trouble> {
         let empty = Trouble::new(Exit::USAGE, "empty-send", "there is neither text nor a key to send");
         return Err(empty.hint("--text, --text-stdin, --paste-file or --key gives it"));
     }
-    let (paths, found) = args.one.found()?;
+    let (store, found) = args.one.found()?;
     let record = &found.record;
     let id = id_of(Face::ours(), record);
     if found.archived.is_some() {
         return Err(refused(&id, Unsendable::new("not_running", "it is not running")));
     }
-    let world = begin::world(paths)?;
+    let world = begin::world(store)?;
     let order = Order { text: (!text.is_empty()).then_some(&text), keys: &keys, force: args.force };
     let key = args.idempotency_key.as_deref();
     let done = block_on_any(send::send(&world, record.id, &order, key))?;

@@ -10,7 +10,7 @@ use super::address::Book;
 use super::begin::{self, Begin};
 use super::envelope::{self, Answer, Trouble};
 use super::face::Face;
-use super::{Given, one, paths};
+use super::{Given, one_in, paths};
 use crate::cli::{Exit, Failure, block_on_any, print};
 use crate::lifecycle::perform::Stops;
 use crate::lifecycle::start::{self, Plan};
@@ -46,12 +46,19 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
 }
 
 fn start(args: &Args) -> Result<Answer, Trouble> {
-    let (id, warnings) = begin(&args.begin, &args.given, Mode::Interactive)?;
-    started(id, &args.given, warnings)
+    started(begin(&args.begin, &args.given, Mode::Interactive)?, &args.given)
 }
 
-/// Begins a session; its record, and what is said besides.
-pub(super) fn begin(begin: &Begin, given: &Given, mode: Mode) -> Result<(RecordId, Vec<String>), Trouble> {
+/// A session that was begun.
+pub(super) struct Begun {
+    pub(super) store: Store,
+    pub(super) record: RecordId,
+    /// What is said besides.
+    pub(super) warnings: Vec<String>,
+}
+
+/// Begins a session.
+pub(super) fn begin(begin: &Begin, given: &Given, mode: Mode) -> Result<Begun, Trouble> {
     given.here.host()?;
     begin.refuse_agent()?;
     begin.refuse_name()?;
@@ -61,7 +68,7 @@ pub(super) fn begin(begin: &Begin, given: &Given, mode: Mode) -> Result<(RecordI
     if mode == Mode::Run {
         begin.refuse_run(prompt.as_deref())?;
     }
-    let world = begin::world(paths()?)?;
+    let world = begin::world(Store::open(paths()?))?;
     let state_dir = given.here.begun_in(world.store.paths())?;
     begin.refuse_reserved()?;
     block_on_any(async {
@@ -77,13 +84,13 @@ pub(super) fn begin(begin: &Begin, given: &Given, mode: Mode) -> Result<(RecordI
         };
         let plan = plan(begin, &world, cwd, session, prompt).await?;
         let started = start::start(&world, &me, &mut stops, &plan).await.map_err(begin::trouble)?;
-        Ok((started.record, started.warnings))
+        Ok(Begun { store: world.store, record: started.record, warnings: started.warnings })
     })?
 }
 
 /// What is said of a session that was begun.
-pub(super) fn started(id: RecordId, given: &Given, warnings: Vec<String>) -> Result<Answer, Trouble> {
-    let view = one(&id.to_string(), given)?;
+pub(super) fn started(begun: Begun, given: &Given) -> Result<Answer, Trouble> {
+    let view = one_in(&begun.store, &begun.record.to_string(), given)?;
     let shown = |text: &str| print::shown(text.as_bytes());
     let mut text = format!("started {} session {}\n", shown(&view.agent), shown(&view.id));
     text.push_str(&format!("tmux: {}\nattach: {}\n", shown(&view.tmux_session), view.attach_command));
@@ -92,7 +99,7 @@ pub(super) fn started(id: RecordId, given: &Given, warnings: Vec<String>) -> Res
     }
     text.push_str(&format!("delete: {} delete {}\n", Face::ours().program(), shown(&view.id)));
     let mut answer = Answer::new(&view, text)?;
-    answer.warnings = warnings;
+    answer.warnings = begun.warnings;
     Ok(answer)
 }
 

@@ -58,8 +58,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
 }
 
 fn waited(args: &Args) -> Result<Answer, Trouble> {
-    let (paths, found) = args.one.found()?;
-    let store = Store::open(paths);
+    let (store, found) = args.one.found()?;
     let (until, word) = args.until.until();
     let waited = match (&found.archived, until) {
         (Some(_), Until::Exited) => Waited::Reached(None),

@@ -536,25 +536,52 @@ fn a_session_without_a_server_starts_one() {
 /// Starts are killed at each of their calls to tmux: whatever is left is on record, at rest, and can be deleted.
 #[test]
 fn a_start_that_is_killed_anywhere_leaves_nothing_without_a_record_and_no_record_on_its_way() {
+    killed_anywhere(true, 3);
+}
+
+/// Nobody but the mark on its pane tells what was launched, on a server that no record names and the supervisor was not told of.
+#[test]
+fn a_start_that_is_killed_anywhere_is_found_by_its_mark_alone() {
+    killed_anywhere(false, 1);
+}
+
+fn killed_anywhere(hooked: bool, every: usize) {
     let home = Home::new();
-    home.hooked("claude");
+    if hooked {
+        home.hooked("claude");
+    } else {
+        home.agent_program("claude");
+    }
     let settings = home.home().join(".config/ait");
     std::fs::create_dir_all(&settings).unwrap();
     std::fs::write(settings.join("config.toml"), "[frozen]\nrestore_ack_grace = \"1s\"\n").unwrap();
     let tmux = Tmux::start(&home);
     let before = tmux.panes().len();
-    let _supervisor = Supervisor::launch(&home, &[&tmux], &[("AITASKS_STALE_OP_GRACE", "1")]);
+    let told = [&tmux];
+    let told = if hooked { &told[..] } else { &[] };
+    let _supervisor = Supervisor::launch(&home, told, &[("AITASKS_STALE_OP_GRACE", "1")]);
     let calls = Calls::of(&home, "start");
     let start = |name: &str| ait(&home, &["start", "--agent", "claude", "--id", name, "--prompt", "P"]);
     start("whole").ok();
     let made = calls.made().len();
     ait(&home, &["delete", "whole"]).ok();
-    let every = trials(3, 1);
+    let every = trials(every, 1);
     for (number, when) in (1..=made).step_by(every).flat_map(|n| [(n, When::Before), (n, When::After)]) {
         calls.at(number, when, &Act::Kill);
         start(&format!("cut-{number}-{when:?}"));
+        if !hooked {
+            calls.none();
+            come_to_rest(&home, &tmux, before);
+        }
     }
     calls.none();
+    come_to_rest(&home, &tmux, before);
+    assert_eq!(tmux.ok(["list-buffers", "-F", "#{buffer_name}"]), "", "no prompt stays in a buffer");
+}
+
+/// Every record comes to rest and says what is true of its pane; once all are deleted, so many panes are left.
+#[track_caller]
+fn come_to_rest(home: &Home, tmux: &Tmux, panes: usize) {
     let mut last = Vec::new();
     let rested = within(DEADLINE, || {
         last = home.records();
@@ -569,14 +596,13 @@ fn a_start_that_is_killed_anywhere_leaves_nothing_without_a_record_and_no_record
         let pane = record["pane_id"].as_str().unwrap();
         let runs = tmux.panes().iter().any(|seen| seen.id == pane);
         assert_eq!(runs, record["state"] == "live", "{record:#}");
-        ait(&home, &["delete", record["id"].as_str().unwrap()]).ok();
+        ait(home, &["delete", record["id"].as_str().unwrap()]).ok();
     }
     assert!(home.records().is_empty());
     let mut left = Vec::new();
     let closed = within(DEADLINE, || {
         left = tmux.panes();
-        (left.len() == before).then_some(())
+        (left.len() == panes).then_some(())
     });
     assert!(closed.is_some(), "nothing runs without a record: {left:#?}");
-    assert_eq!(tmux.ok(["list-buffers", "-F", "#{buffer_name}"]), "", "no prompt stays in a buffer");
 }

@@ -45,10 +45,10 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         let now = now();
         let given = Told::read(std::io::stdin().lock())?;
         let need = given.check(now)?;
-        let (paths, found) = args.one.found()?;
+        let (store, found) = args.one.found()?;
         given.check_session(&found)?;
         let event = given.event(&found.record, need, now);
-        let told = turns::tell(&paths, &Whose::of(&found.record), &event).map_err(refused)?;
+        let told = turns::tell(store.paths(), &Whose::of(&found.record), &event).map_err(refused)?;
         answer(&found, &told.turns.view(now), told.duplicate)
     })
 }

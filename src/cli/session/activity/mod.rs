@@ -46,10 +46,10 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
         Action::Doctor(args) => doctor::run(&args),
         Action::Setup(args) => setup::run(&args),
         Action::Status(args) => envelope::say("activity-status", &args.one.given, || {
-            let (paths, found) = args.one.found()?;
+            let (store, found) = args.one.found()?;
             let view = match found.archived {
                 Some(_) => View::unknown(),
-                None => turns::view(&paths, &turns::Whose::of(&found.record), now()),
+                None => turns::view(store.paths(), &turns::Whose::of(&found.record), now()),
             };
             answer(&found, &view, false)
         }),
