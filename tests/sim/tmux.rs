@@ -391,6 +391,7 @@ impl Tmux {
             }
             Ask::Clients => Answer::Clients(Vec::new()),
             Ask::Lookers => Answer::Lookers(Vec::new()),
+            Ask::Titles => Answer::Titles(Vec::new()),
             Ask::Say { .. } => Answer::Done,
             Ask::Habits(pane) => match self.panes.get(&pane.0) {
                 Some(pane) => Answer::Habits(Habits { hooks: self.hooks, keeps: self.keeps, own: pane.own }),
