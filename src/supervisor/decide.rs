@@ -41,11 +41,7 @@ impl Supervisor {
                 sought || epoch.boot_id.is_empty() || epoch.boot_id == self.start.boot_id
             })
             .map(|(_, epoch)| PathBuf::from(&epoch.socket))
-            .chain(
-                self.records()
-                    .filter(|record| self.is_unplaced(record))
-                    .map(|_| self.start.default_socket.clone()),
-            )
+            .chain(self.default_is_sought().then(|| self.start.default_socket.clone()))
             .collect();
         for socket in sockets {
             self.servers.entry(socket).or_default();
@@ -129,12 +125,7 @@ impl Supervisor {
             .records()
             .any(|record| record.state.name() == StateName::Live && self.life(record) == Life::PastBoot);
         for record in self.records() {
-            let Some(epoch) = &record.ait.server else {
-                if self.is_unplaced(record) {
-                    sought.insert(self.start.default_socket.clone());
-                }
-                continue;
-            };
+            let Some(epoch) = &record.ait.server else { continue };
             // a restore may have gone to whatever server listens there now, unless its own lives
             if let State::Restoring { .. } = record.state
                 && !past
@@ -147,6 +138,7 @@ impl Supervisor {
                 wanted.entry(PathBuf::from(&epoch.socket)).or_default().push(epoch.process());
             }
         }
+        sought.extend(self.default_is_sought().then(|| self.start.default_socket.clone()));
         // what an earlier script's write dropped is about to be put back
         for epoch in self.stripped.values().filter_map(|record| record.ait.server.as_ref()) {
             if epoch.boot_id == self.start.boot_id {

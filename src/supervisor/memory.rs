@@ -135,12 +135,14 @@ impl Supervisor {
     /// Forgets servers that concern nobody any more: no record names them, no client of ours is on them, and nobody is known to
     /// listen there. What stood where on them is forgotten as well.
     pub(super) fn forget_servers(&mut self) {
-        let Self { store, stripped, untidy, servers, plans, news, .. } = self;
+        let sought = self.default_is_sought();
+        let Self { start, store, stripped, untidy, servers, plans, news, .. } = self;
         let records = store.iter().flat_map(|view| view.records.iter());
         let records = records.chain(stripped.values().map(|record| &**record));
         let mut named: BTreeSet<&Path> =
             records.filter_map(|record| Some(Path::new(&record.ait.server.as_ref()?.socket))).collect();
         named.extend(untidy.keys().map(PathBuf::as_path));
+        named.extend(sought.then_some(start.default_socket.as_path()));
         let before = servers.len();
         servers.retain(|socket, server| {
             let held = server.explicit || server.link_id().is_some() || server.listener.is_some();

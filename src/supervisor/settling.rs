@@ -217,9 +217,10 @@ impl Supervisor {
 
     /// Whether a start was cut short before it said where it went: to the default server, if it went at all. As long as its
     /// coordinator lives nobody looks there: some old servers crash when windows change while a control client attaches.
-    pub(super) fn is_unplaced(&self, record: &Record) -> bool {
-        let is_free = record.lease.as_ref().is_none_or(|lease| self.is_dead(&lease.owner));
-        is_free && is_nowhere(record) && matches!(record.state, State::Restoring { .. })
+    pub(super) fn default_is_sought(&self) -> bool {
+        let is_free = |record: &Record| record.lease.as_ref().is_none_or(|lease| self.is_dead(&lease.owner));
+        let is_restoring = |record: &Record| matches!(record.state, State::Restoring { .. });
+        self.records().any(|record| is_nowhere(record) && is_restoring(record) && is_free(record))
     }
 
     /// Whether the socket of a record was looked at whole: a server on it is listed, or nobody listens there.
