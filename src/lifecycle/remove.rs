@@ -267,16 +267,19 @@ async fn close(pane: PaneId, process: &ProcessId, epoch: &ServerEpoch) -> Result
     let server = OneShot::new(&epoch.socket)?;
     let Some(life) = holds(&server, pane, process, epoch).await? else { return Ok(false) };
     let guard = Guard::new(tmux_control::PaneId(pane.0), life).process(process.pid);
+    let mut refused = None;
     match guarded::kill_pane(guard, Token::random()?).run(&server).await {
         Ok(Outcome::Done | Outcome::NotMet | Outcome::Unknown) => {}
-        Ok(Outcome::Refused(words)) => return Err(Unanswered::Refused { words }.into()),
+        Ok(Outcome::Refused(words)) => refused = Some(Unanswered::Refused { words }),
         // the last pane may take its server along
         Err(_) if process::liveness(&epoch.process()) == Liveness::Gone => return Ok(true),
+        // a server that is about to go, all its sessions closed at once, refuses all there is
+        Err(error @ Unanswered::Refused { .. }) => refused = Some(error),
         Err(error) => return Err(error.into()),
     }
     match holds(&server, pane, process, epoch).await? {
         None => Ok(true),
-        Some(_) => Err(NotRemoved::StillThere(format!("pane {pane}"))),
+        Some(_) => Err(refused.map_or_else(|| NotRemoved::StillThere(format!("pane {pane}")), Into::into)),
     }
 }
 
@@ -291,6 +294,8 @@ async fn holds(
     let answer = match server.run(["list-panes", "-a", "-F", format]).await {
         Ok(answer) => answer,
         Err(_) if process::liveness(&epoch.process()) == Liveness::Gone => return Ok(None),
+        // all its sessions are closed, and it is about to go
+        Err(Unanswered::Refused { words }) if words.starts_with(b"no current target") => return Ok(None),
         Err(error) => return Err(error.into()),
     };
     let answer = String::from_utf8_lossy(&answer);

@@ -75,7 +75,9 @@ impl Performer<'_> {
         let snapshot = match listing::snapshot(&server).await {
             Ok(snapshot) => snapshot,
             Err(ListError::Unanswered(Unanswered::NoServer { .. })) => {
-                return Ok(self.start_server(&server, record, launch).await);
+                let launched = self.start_server(&server, record, launch).await;
+                // another one has started it meanwhile, and its session
+                return if is_taken(&launched) { Err(launched) } else { Ok(launched) };
             }
             Err(error) => return Ok(not("server_unknown", error.to_string())),
         };

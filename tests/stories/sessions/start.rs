@@ -383,6 +383,33 @@ fn a_session_whose_prompt_cannot_be_written_is_not_begun() {
 }
 
 #[test]
+fn of_many_starts_and_deletes_at_once_each_is_done() {
+    let home = Home::new();
+    home.agent_program("claude");
+    let root = home.project("alpha");
+    // a server of theirs alone: it goes with the last of them
+    started(&home, &["--id", "s6"]);
+    let all = |command: &'static [&'static str]| {
+        let run = |n: usize| {
+            let mut run = home.ait_command(command);
+            run.args([&format!("s{n}"), "--format", "json"]).current_dir(&root);
+            std::thread::spawn(move || Ran::run(&mut run))
+        };
+        let all: Vec<_> = (0..if command[0] == "delete" { 7 } else { 6 }).map(run).collect();
+        all.into_iter().map(|run| run.join().unwrap()).collect::<Vec<_>>()
+    };
+    let places: std::collections::BTreeSet<String> = all(&["start", "--agent", "claude", "--id"])
+        .into_iter()
+        .map(|ran| data(&ran.ok(), "start")["location"]["pane"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(places.len(), 6, "{places:?}");
+    for ran in all(&["delete"]) {
+        ran.ok();
+    }
+    assert!(home.records().is_empty());
+}
+
+#[test]
 fn a_start_looks_again_as_often_as_others_are_quicker() {
     let home = Home::new();
     let tmux = habits(&home);
