@@ -49,6 +49,7 @@ use std::future::Future;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::process::{ExitCode, Stdio};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use clap::error::ErrorKind;
@@ -56,11 +57,23 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub use failure::{Exit, Failure};
 
+/// What `--version` prints besides the version: what it was built for, and which format of the record file it writes.
+static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
+    let (build, arch, os) = (
+        if cfg!(debug_assertions) { "debug" } else { "release" },
+        std::env::consts::ARCH,
+        std::env::consts::OS,
+    );
+    let (version, format) = (env!("CARGO_PKG_VERSION"), crate::record::VERSION);
+    format!("{version}\nbuild: {build}, {arch} {os}\nrecord file: format {format}")
+});
+
 /// Keeps every coding agent on this machine alive across everything that happens to tmux.
 #[derive(Debug, Parser)]
 #[command(
     name = "ait",
     version,
+    long_version = LONG_VERSION.as_str(),
     max_term_width = 100,
     disable_help_subcommand = true,
     after_help = "Environment:\n  AIT_LOG    what to log to standard error, for example `info` or `ait=debug`\n\n\

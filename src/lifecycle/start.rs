@@ -91,6 +91,9 @@ pub enum NotStarted {
     /// It runs, and its prompt did not reach it.
     #[error("its prompt was not pasted: {0}")]
     Prompt(prompt::NotPasted),
+    /// It was told to stop before its prompt was pasted.
+    #[error("it was told to stop before its prompt was pasted")]
+    Told,
     /// It failed, and what was made could not be taken back.
     #[error("{first}; what was started is still there: {why}")]
     Left {
@@ -181,6 +184,7 @@ async fn begun(
         (Some(_), Some(dialog)) => {
             warnings.push(format!("it waits at a dialog ({dialog}); its prompt was not pasted"));
         }
+        (Some(_), None) if stops.came() => return Err(NotStarted::Told),
         (Some(text), None) => {
             let snapshot = world.store.read()?;
             let record = snapshot.records.get(id);

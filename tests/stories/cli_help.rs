@@ -130,3 +130,15 @@ pub(crate) fn tree(home: &Home) -> Vec<(String, Vec<u8>)> {
     all.sort();
     all
 }
+
+#[test]
+fn the_version_is_one_line_and_with_its_build_three() {
+    let home = Home::new();
+    let short = home.ait(["-V"]).ok().text();
+    assert_eq!(short, format!("ait {}", env!("CARGO_PKG_VERSION")));
+    let long = home.ait(["--version"]).ok().text();
+    let lines: Vec<&str> = long.lines().collect();
+    assert_eq!(lines.len(), 3, "{long}");
+    assert_eq!(lines[0], short);
+    assert!(lines[1].contains(std::env::consts::ARCH) && lines[2].ends_with("format 1"), "{long}");
+}

@@ -427,6 +427,7 @@ pub(super) fn trouble(why: NotStarted) -> Trouble {
         | NotStarted::File { .. }
         | NotStarted::Launch(_)
         | NotStarted::Prompt(_)
+        | NotStarted::Told
         | NotStarted::Left { .. }) => Trouble::new(Exit::FAILED, "command-failed", other.to_string()),
     }
 }

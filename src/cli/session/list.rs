@@ -23,7 +23,7 @@ use crate::turn::{self, Moment};
 /// store is a warning, and the others are listed.
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "Examples:\n  ait list                   ID  AGENT  STATUS  TURN  FOLDER, one line per session\n  \
+    after_help = "Examples:\n  ait list                   ID  AGENT  STATUS  TURN  FOLDER  NAME, one line per session\n  \
                         ait list --format json     as one object"
 )]
 pub(crate) struct Args {
@@ -85,11 +85,15 @@ impl Listed<'_> {
         let line = |(view, turn): (View, Option<&turn::View>)| {
             let shown = |text: &str| print::shown(text.as_bytes());
             let (id, agent) = (shown(&view.id), shown(&view.agent));
-            let turn = match self.around.face {
-                Face::Ait => format!("{}  ", turned::words(turn, self.now)),
-                Face::AgentSession => String::new(),
-            };
-            format!("{id}  {agent}  {}  {turn}{}\n", view.status.word(), shown(&view.cwd))
+            let (status, cwd) = (view.status.word(), shown(&view.cwd));
+            match self.around.face {
+                Face::Ait => {
+                    let turn = turned::words(turn, self.now);
+                    let name = view.called().map(|name| format!("  {}", shown(name))).unwrap_or_default();
+                    format!("{id}  {agent}  {status}  {turn}  {cwd}{name}\n")
+                }
+                Face::AgentSession => format!("{id}  {agent}  {status}  {cwd}\n"),
+            }
         };
         self.views().map(line).collect()
     }

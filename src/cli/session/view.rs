@@ -96,6 +96,13 @@ pub(super) struct Resume {
     resume_args: Vec<String>,
 }
 
+impl View {
+    /// What it is called: its title, or else the name it was given.
+    pub(super) fn called(&self) -> Option<&str> {
+        self.title.as_deref().or_else(|| self.ours.as_ref()?.name.as_deref())
+    }
+}
+
 impl Around<'_> {
     /// A session as every command tells it. Its turn, which lies in a file of its own, is read only if `turn`.
     pub(super) fn view(&self, found: &Found, seen: Seen, turn: bool) -> View {

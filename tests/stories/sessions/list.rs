@@ -69,6 +69,8 @@ fn a_session_stays_listed_when_its_agent_has_ended() {
     let tmux = habits(&home);
     let agent = Agent::start(&tmux, "main", "work");
     name(&home, &agent.id, "review");
+    let line = home.ait(["list"]).ok().text();
+    assert_eq!(line, format!("{}  claude  running  -  {}  review", agent.id, agent.root.display()));
     let process = agent.pane.process();
     tmux.ok(["kill-pane", "-t", &agent.pane.id]);
     assert!(process.dies(DEADLINE));
@@ -180,6 +182,11 @@ fn a_broken_record_is_a_warning_and_the_others_are_listed() {
     assert!(warnings.contains(&bad.id) && warnings.contains("repair"), "{warnings}");
     let is_up = || data(&home.ait(["show", "good", "--format", "json"]).ok(), "show")["status"] == "running";
     assert!(is_up());
+    // what writes no record works with the others
+    home.ait(["send", "good", "--text", "hello", "--format", "json"]).ok();
+    for command in ["glance", "logs", "command", "explain"] {
+        home.ait([command, "good", "--format", "json"]).ok();
+    }
     // what could not be written afterwards is not begun
     let refused = home.ait(["delete", "good", "--format", "json"]).code(65);
     assert_eq!(refusal(&refused), "store-corrupt", "{refused}");

@@ -1,12 +1,15 @@
 //! Starting, glancing, logs, deleting: on a tmux full of habits.
 
+use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Stdio;
 
 use serde_json::Value;
 
 use super::{Asked, ait, data, envelope, habits, refusal};
 use crate::support::fake::new_id;
+use crate::support::run::Running;
 use crate::support::tmux::Start;
 use crate::support::wait::{trials, within};
 use crate::support::wrapper::{Act, Calls, When};
@@ -561,6 +564,31 @@ fn a_session_without_a_server_starts_one() {
 }
 
 /// Starts are killed at each of their calls to tmux: whatever is left is on record, at rest, and can be deleted.
+#[test]
+fn a_start_that_is_told_to_stop_before_its_prompt_is_taken_back() {
+    let home = Home::new();
+    let tmux = Tmux::start(&home);
+    home.agent_program("claude");
+    let before = tmux.panes().len();
+    let never = home.script("never", "#!/bin/sh\nexec sleep 1000\n");
+    for told in [rustix::process::Signal::INT, rustix::process::Signal::TERM] {
+        let mut start =
+            home.ait_command(["start", "--agent", "claude", "--id", "s", "--prompt", "P", "--agent-bin"]);
+        start.arg(&never).current_dir(home.project("alpha")).stdin(Stdio::null());
+        let mut start = Running::start(start.stdout(Stdio::null()).stderr(Stdio::piped()));
+        wait_until("its agent", DEADLINE, || {
+            home.records().iter().any(|record| record["pane_id"] != "").then_some(())
+        });
+        assert!(start.process().signal(told));
+        assert_eq!(start.join(DEADLINE).code(), Some(1));
+        let mut said = String::new();
+        start.child().stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert!(said.contains("it was told to stop before its prompt was pasted"), "{said}");
+        assert!(home.records().is_empty(), "{:#?}", home.records());
+        wait_until("its pane to be gone", DEADLINE, || (tmux.panes().len() == before).then_some(()));
+    }
+}
+
 #[test]
 fn a_start_that_is_killed_anywhere_leaves_nothing_without_a_record_and_no_record_on_its_way() {
     killed_anywhere(true, 3);
