@@ -97,6 +97,7 @@ fn settled(records: usize) -> (Supervisor, Now) {
         version: String::new(),
         store: PathBuf::from("/store"),
         sockets: Vec::new(),
+        default_socket: PathBuf::new(),
         grace: 60,
         ack_grace: 20,
         last_stop: None,
