@@ -225,6 +225,11 @@ impl Supervisor {
 
     /// Whether the socket of a record was looked at whole: a server on it is listed, or nobody listens there.
     fn is_sought(&self, record: &Record) -> bool {
+        let began = record.lease.as_ref().and_then(|lease| lease.since_boot.as_ref());
+        // whatever a start of an earlier boot launched went with that
+        if record.ait.server.is_none() && began.is_some_and(|began| began.boot_id != self.start.boot_id) {
+            return true;
+        }
         let socket =
             record.ait.server.as_ref().map_or(&*self.start.default_socket, |epoch| Path::new(&epoch.socket));
         let Some(server) = self.servers.get(socket) else { return false };
