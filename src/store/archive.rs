@@ -163,14 +163,27 @@ impl<'a> Archive<'a> {
     /// # Errors
     /// [`StoreError::Io`].
     pub fn list(&self) -> Result<Vec<Listed>, StoreError> {
-        let Some(file) = self.open()? else { return Ok(Vec::new()) };
-        let mut latest: HashMap<RecordId, Listed> = HashMap::new();
-        for line in self.lines(&file)? {
-            latest.insert(line.id, line);
-        }
-        let mut list: Vec<Listed> = latest.into_values().filter(|line| line.reason != DELETED).collect();
+        let mut list: Vec<Listed> = self.latest()?.filter(|line| line.reason != DELETED).collect();
         list.sort_by_key(|line| (line.at, line.id));
         Ok(list)
+    }
+
+    /// Which records were deleted for good, as far as that is still on file.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn deleted(&self) -> Result<HashSet<RecordId>, StoreError> {
+        Ok(self.latest()?.filter(|line| line.reason == DELETED).map(|line| line.id).collect())
+    }
+
+    /// The latest line of each id.
+    fn latest(&self) -> Result<impl Iterator<Item = Listed> + use<>, StoreError> {
+        let lines = match self.open()? {
+            Some(file) => self.lines(&file)?,
+            None => Vec::new(),
+        };
+        let latest: HashMap<RecordId, Listed> = lines.into_iter().map(|line| (line.id, line)).collect();
+        Ok(latest.into_values())
     }
 
     /// A retired record, whole; `None` if there is none of that id, or it was deleted.

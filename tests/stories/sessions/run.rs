@@ -160,30 +160,37 @@ fn a_run_needs_a_prompt_and_an_agent_that_leaves() {
 }
 
 #[test]
-fn the_folder_of_a_session_that_is_no_more_is_swept() {
+fn the_folder_of_a_session_that_was_deleted_is_swept_and_no_other() {
     let home = Home::new();
     let tmux = habits(&home);
     let parrot = parrot(&home);
     let words = ["run", "--agent", "claude", "--agent-bin", &parrot, "--prompt", "P", "--format", "json"];
-    let kept = data(&ait(&home, &words).ok(), "run")["id"].as_str().unwrap().to_owned();
+    let run = || data(&ait(&home, &words).ok(), "run")["id"].as_str().unwrap().to_owned();
+    let (kept, gone) = (run(), run());
     {
         let _supervisor = Supervisor::start(&home, &[&tmux]);
         home.until_ended(&kept);
+        home.until_ended(&gone);
     }
+    ait(&home, &["delete", &gone]).ok();
     let live = data(&ait(&home, &["start", "--agent", "claude", "--format", "json"]).ok(), "start");
     let live = live["id"].as_str().unwrap().to_owned();
     let folders = home.home().join(".local/state/ait/sessions");
-    let left = folders.join("0000dead");
-    std::fs::create_dir(&left).unwrap();
-    std::fs::write(left.join("prompt.md"), "P").unwrap();
-    for folder in [&left, &folders.join(&kept), &folders.join(&live)] {
+    // what a hook writes too late, and a session of another store
+    let (late, strange) = (folders.join(&gone), folders.join("0000dead"));
+    for folder in [&late, &strange] {
+        assert!(!folder.exists());
+        std::fs::create_dir(folder).unwrap();
+        std::fs::write(folder.join("prompt.md"), "P").unwrap();
+    }
+    for folder in [&strange, &folders.join(&kept), &folders.join(&live)] {
         let folder = std::fs::File::open(folder).unwrap();
         folder.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(7200)).unwrap();
     }
     let _supervisor = Supervisor::start(&home, &[&tmux]);
-    wait_until("the folder of nobody to be gone", DEADLINE, || (!left.exists()).then_some(()));
+    wait_until("the folder of the deleted one to be gone", DEADLINE, || (!late.exists()).then_some(()));
     assert!(folders.join(&kept).join("output.log").exists(), "one in the archive is a session still");
-    assert!(folders.join(&live).exists());
+    assert!(folders.join(&live).exists() && strange.join("prompt.md").exists());
 }
 
 #[test]
