@@ -33,14 +33,14 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
 /// Becomes tmux.
 fn attach(args: &Args) -> Result<std::convert::Infallible, Trouble> {
     args.here.choose_tmux();
-    let (paths, found) = found(&args.session, &args.here)?;
+    let (store, found) = found(&args.session, &args.here)?;
     let record = &found.record;
     let look = block_on_any(Look::at(std::iter::once(&**record)))?;
     let (Status::Running, Some(pane), Some(server)) =
         (look.seen(record).status, record.location.pane_id(), &record.ait.server)
     else {
         let message = format!("session {} is not running", record.id);
-        let resumable = view_of(&paths, &found, &args.given())?.resumable;
+        let resumable = view_of(&store, &found, &args.given())?.resumable;
         let hint = if resumable {
             format!("`ait resume {}` brings its conversation back", record.id)
         } else {

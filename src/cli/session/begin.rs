@@ -116,7 +116,7 @@ impl Begin {
         Ok(folder)
     }
 
-    /// A title is one line that fits a list; a name must be one that no shell, path or tmux reads as something else.
+    /// A name must be one that no shell, path or tmux reads as something else.
     pub(super) fn refuse_name(&self) -> Result<(), Trouble> {
         let may_be = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         let fits = |name: &String| (1..=NAME).contains(&name.len()) && name.chars().all(may_be);
@@ -130,7 +130,7 @@ impl Begin {
         }
     }
 
-    /// Likewise of its title, and of the tmux session it goes to.
+    /// A title is one line that fits a list; the tmux session it goes to has a name of one line.
     pub(super) fn refuse_title(&self) -> Result<(), Trouble> {
         let refused = |code: &'static str, message: String| Err(Trouble::new(Exit::USAGE, code, message));
         let title = self.title.as_deref().unwrap_or_default();
@@ -291,19 +291,19 @@ impl Begin {
             (None, Some(name)) => Some(sockets::folder().join(name)),
             (None, None) => sockets::own(),
         };
-        let socket =
-            socket.map_or_else(|| sockets::folder().join("default"), |socket| sockets::resolved(&socket));
+        let default = sockets::resolved(&sockets::folder().join("default"));
+        let socket = socket.map_or_else(|| default.clone(), |socket| sockets::resolved(&socket));
+        let is_default = socket == default;
         let server = OneShot::new(&socket).map_err(Failure::from)?;
         let epoch = match server.run(["show-options", "-g", "-v", "base-index"]).await {
             Ok(index) => Some((
                 adopt::epoch(&server).await.map_err(Failure::from)?,
                 String::from_utf8_lossy(&index).trim().parse().ok(),
             )),
-            Err(Unanswered::NoServer { .. }) if socket.ends_with("default") => None,
+            Err(Unanswered::NoServer { .. }) if is_default => None,
             Err(why) => return Err(Trouble::new(Exit::UNAVAILABLE, "tmux-unavailable", why.to_string())),
         };
         let (server, index) = epoch.map_or((None, None), |(epoch, index)| (Some(epoch), index));
-        let is_default = sockets::resolved(&sockets::folder().join("default")) == socket;
         let records = &store.read()?.records;
         let session = match &self.session {
             Some(name) => place::callable(name),

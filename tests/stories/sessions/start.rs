@@ -182,6 +182,8 @@ fn wrong_words_start_nothing() {
         (&["--agent", "claude", "--session", ""], "invalid-tmux-session", 64),
         (&["--agent", "claude", "--session", "a\nb"], "invalid-tmux-session", 64),
         (&["--agent", "claude", "--prompt", "x\x1b[201~y"], "invalid-prompt", 64),
+        // a server that was named is never the user's default one
+        (&["--agent", "claude", "--socket-path", "/no/such/default"], "tmux-unavailable", 69),
     ] {
         let all = [&["start", "--format", "json"], words].concat();
         assert_eq!(refusal(&ait(&home, &all).code(exit)), code, "{words:?}");
@@ -563,7 +565,6 @@ fn a_session_without_a_server_starts_one() {
     assert_eq!(tmux.ok(["list-sessions", "-F", "#{session_name}"]), "alpha");
 }
 
-/// Starts are killed at each of their calls to tmux: whatever is left is on record, at rest, and can be deleted.
 #[test]
 fn a_start_that_is_told_to_stop_before_its_prompt_is_taken_back() {
     let home = Home::new();
@@ -600,6 +601,7 @@ fn a_start_that_is_killed_anywhere_is_found_by_its_mark_alone() {
     killed_anywhere(false, 1);
 }
 
+/// Starts are killed at each of their calls to tmux: whatever is left is on record, at rest, and can be deleted.
 fn killed_anywhere(hooked: bool, every: usize) {
     let home = Home::new();
     if hooked {
