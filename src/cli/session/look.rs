@@ -89,10 +89,13 @@ impl Look {
         look
     }
 
-    /// The one server on this socket, by what it answered to [`LISTING`].
-    pub(super) fn of(socket: &str, listing: &[u8]) -> Self {
-        let servers = BTreeMap::from([(socket.to_owned(), Server::Listed(rows(listing)))]);
-        Self { servers, warnings: Vec::new() }
+    /// The one server on this socket, by what came of asking it for [`LISTING`].
+    pub(super) fn of(socket: &str, answer: Result<&[u8], Unanswered>) -> Self {
+        let (server, warning) = judged(answer);
+        Self {
+            servers: BTreeMap::from([(socket.to_owned(), server)]),
+            warnings: warning.into_iter().collect(),
+        }
     }
 
     /// What was seen of a record.
@@ -126,7 +129,7 @@ impl Look {
 }
 
 /// Whether the record says that its agent is somewhere now.
-fn is_placed(record: &Record) -> bool {
+pub(super) fn is_placed(record: &Record) -> bool {
     match record.state {
         State::Live | State::Freezing | State::Restoring { launch: Some(_), .. } => {
             record.location.pane_id().is_some()
@@ -153,7 +156,14 @@ async fn list(socket: &Path) -> (Server, Option<String>) {
         Err(error) => return (Server::Silent, Some(error.to_string())),
     };
     match server.run(LISTING).await {
-        Ok(answer) => (Server::Listed(rows(&answer)), None),
+        Ok(answer) => judged(Ok(&answer)),
+        Err(why) => judged(Err(why)),
+    }
+}
+
+fn judged(answer: Result<&[u8], Unanswered>) -> (Server, Option<String>) {
+    match answer {
+        Ok(answer) => (Server::Listed(rows(answer)), None),
         Err(Unanswered::NoServer { .. }) => (Server::Gone, None),
         Err(error) => (Server::Silent, Some(error.to_string())),
     }

@@ -6,24 +6,30 @@ use super::address::Found;
 use super::envelope::Trouble;
 use super::look::{self, Look};
 use crate::cli::{Exit, Failure};
-use crate::tmux::OneShot;
+use crate::tmux::{OneShot, Unanswered};
 
 /// Parts a listing from the screen after it; no row of a listing is that.
 const PART: &str = "screen";
 
 /// One look at a session's server and its screen, in one call; no screen where that was not to be had so.
 pub(super) async fn glance(found: &Found, history: u32) -> (Look, Option<String>) {
-    if let Some((socket, pane)) = place(found)
+    if let Some((socket, pane)) = place(found).filter(|_| look::is_placed(&found.record))
         && let Ok(server) = OneShot::new(socket)
     {
         let capture = capturing(&pane, history);
         let mut words = look::LISTING.to_vec();
         words.extend([";", "display-message", "-p", "-t", &pane, PART, ";"]);
         words.extend(capture.iter().map(String::as_str));
-        let said = server.deadline(look::DEADLINE).run(words).await.unwrap_or_default();
-        if let Some((listing, screen)) = said.split_once_str(&format!("\n{PART}\n")) {
-            let screen = String::from_utf8_lossy(screen).into_owned();
-            return (Look::of(socket, listing), Some(screen));
+        match server.deadline(look::DEADLINE).run(words).await {
+            Ok(said) => {
+                if let Some((listing, screen)) = said.split_once_str(&format!("\n{PART}\n")) {
+                    let screen = String::from_utf8_lossy(screen).into_owned();
+                    return (Look::of(socket, Ok(listing)), Some(screen));
+                }
+            }
+            // the pane may be gone: the others are listed all the same
+            Err(Unanswered::Refused { .. }) => {}
+            Err(why) => return (Look::of(socket, Err(why)), None),
         }
     }
     (Look::at(std::iter::once(&*found.record)).await, None)

@@ -218,6 +218,23 @@ fn a_folder_that_leads_elsewhere_is_not_read() {
 }
 
 #[test]
+fn of_one_that_is_stopped_by_its_record_no_server_is_asked() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    let agent = Agent::start(&tmux, "main", "work");
+    name(&home, &agent.id, "work");
+    edit(&home, |records| {
+        records.iter_mut().for_each(|record| record["state"] = "frozen".into());
+    });
+    let asked = home.root().join("asked");
+    home.wrap_tmux(&format!("touch '{}'; exit 42", asked.display()));
+    let seen = data(&home.ait(["glance", "work", "--format", "json"]).ok(), "glance");
+    assert_eq!((&seen["status"], &seen["tail"]), (&"stopped".into(), &"".into()), "{seen:#}");
+    assert!(!asked.exists(), "one that hangs would be waited for");
+    home.unwrap_tmux();
+}
+
+#[test]
 fn a_server_that_does_not_answer_is_unknown() {
     let home = Home::new();
     let tmux = habits(&home);
