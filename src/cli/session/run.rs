@@ -11,11 +11,11 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::begin::Begin;
 use super::envelope::{self, Answer, Trouble};
 use super::start::{Begun, begin as begin_one, started};
-use super::{Format, Given, Here, found, found_in, view_of};
+use super::{Format, Given, Here, found_in, view_of};
 use crate::cli::{Exit, Failure, block_on_any, freeze, print};
 use crate::process::{Opened, Watch};
 use crate::record::{Mode, RecordId};
-use crate::store::turns;
+use crate::store::{Store, turns};
 use crate::watch::Watcher;
 
 /// Run one prompt to its end, in a window of its project: its output is in a log, its exit status is kept.
@@ -53,7 +53,7 @@ fn run_one(args: &Args) -> Result<Answer, Trouble> {
         Format::Text => Some(Log { path: turns::folder(store.paths(), id).join("output.log"), open: None }),
         Format::Json => None,
     };
-    let waited = wait(id, &args.given.here, args.timeout, log.as_mut())?;
+    let waited = wait(&store, id, &args.given.here, args.timeout, log.as_mut())?;
     if let Some(log) = &mut log {
         log.pass_on()?;
     }
@@ -112,9 +112,15 @@ enum Waited {
 }
 
 /// Waits for its process to end, passing its log on meanwhile.
-fn wait(id: RecordId, here: &Here, span: Option<Duration>, log: Option<&mut Log>) -> Result<Waited, Trouble> {
-    let found = match found(&id.to_string(), here) {
-        Ok((_, found)) => found,
+fn wait(
+    store: &Store,
+    id: RecordId,
+    here: &Here,
+    span: Option<Duration>,
+    log: Option<&mut Log>,
+) -> Result<Waited, Trouble> {
+    let found = match found_in(store, &id.to_string(), here) {
+        Ok(found) => found,
         // so quick that it is on its way to the archive
         Err(_) => return Ok(Waited::Ended),
     };
