@@ -1,7 +1,7 @@
 //! Removing a session for good: its agent is ended and its pane verified gone, and only then record, archive line and folder go.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::perform::{self, Stops, World};
@@ -215,9 +215,14 @@ pub(super) async fn clear(ended: &Record) -> Result<bool, NotRemoved> {
     }
 }
 
+/// Where a launch of it goes: to its own server, or to the default one.
+fn socket_of(record: &Record) -> Option<PathBuf> {
+    perform::sockets(record).into_iter().next()
+}
+
 /// Ends what a launch started that was cut short before its record could say where: it is known by its mark.
 async fn end_attempts(record: &Record) -> Result<bool, NotRemoved> {
-    let Some(socket) = perform::sockets(record).into_iter().next() else { return Ok(false) };
+    let Some(socket) = socket_of(record) else { return Ok(false) };
     let server = OneShot::new(socket)?;
     let seen = match listing::snapshot(&server).await {
         Ok(seen) => seen,
@@ -240,7 +245,7 @@ async fn end_attempts(record: &Record) -> Result<bool, NotRemoved> {
 /// Closes what stands in its name where its record does not say: the dead panes and the stand-ins of launches that were cut short.
 /// A server that does not answer keeps them; `ait doctor` tells of them.
 async fn clear_marked(record: &Record) -> bool {
-    let Some(socket) = perform::sockets(record).into_iter().next() else { return false };
+    let Some(socket) = socket_of(record) else { return false };
     let Ok(server) = OneShot::new(socket) else { return false };
     let Ok(seen) = listing::snapshot(&server).await else { return false };
     let id = record.id.to_string();
