@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 
-use super::{Paths, Store, StoreError, checkpoint, make_private};
+use super::{Paths, Store, StoreError, file, make_private};
 use crate::supervisor::recovery::Book;
 use crate::supervisor::word::Said;
 
@@ -57,7 +57,7 @@ impl Store {
         make_private(&self.paths.state)?;
         let path = self.paths.said();
         let text = serde_json::to_vec(said).map_err(|e| StoreError::io("write", &path, e.into()))?;
-        checkpoint::write(&path, &text)
+        file::put(&path, &text, true)
     }
 
     /// Keeps what was tried. Only the holder of [`Paths::recover_lock`] writes it.
@@ -74,7 +74,7 @@ impl Store {
         make_private(&self.paths.state)?;
         let path = self.paths.book();
         let text = serde_json::to_vec(book).map_err(|e| StoreError::io("write", &path, e.into()))?;
-        checkpoint::write(&path, &text)
+        file::put(&path, &text, true)
     }
 }
 

@@ -158,20 +158,39 @@ pub(super) fn temporary(path: &Path) -> PathBuf {
     path.with_file_name(format!(".{name}.{:08x}{:08x}.tmp", system::draw(), system::draw()))
 }
 
-/// Removes temporary files that killed writers left; the lock must be held.
-pub(super) fn sweep(files: &Files) {
-    let Some(folder) = files.store.parent() else { return };
-    let Ok(entries) = fs::read_dir(folder) else { return };
-    let stem = |path: &Path| {
-        path.file_name().map(|name| format!(".{}.", name.to_string_lossy())).unwrap_or_default()
-    };
-    let ours = [stem(&files.store), stem(&files.prev), stem(&files.archive), stem(&files.index)];
-    for entry in entries.flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if name.ends_with(".tmp") && ours.iter().any(|prefix| is_temporary(&name, prefix)) {
+/// Puts a file of ours in place whole or not at all, 0600.
+pub(super) fn put(path: &Path, bytes: &[u8], sync: bool) -> Result<(), StoreError> {
+    let new = temporary(path);
+    let written = (|| {
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
+        file.write_all(bytes)?;
+        if sync {
+            file.sync_data()?;
+        }
+        fs::rename(&new, path)
+    })();
+    written.map_err(|error| {
+        let _ = fs::remove_file(&new);
+        StoreError::io("write", path, error)
+    })
+}
+
+/// Removes what killed writers of this file left beside it.
+pub(super) fn remove_temporaries(path: &Path) {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return };
+    let prefix = format!(".{}.", name.to_string_lossy());
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if is_temporary(&entry.file_name().to_string_lossy(), &prefix) {
             let _ = fs::remove_file(entry.path());
         }
     }
+}
+
+/// Removes temporary files that killed writers left; the lock must be held.
+pub(super) fn sweep(files: &Files) {
+    [&files.store, &files.prev, &files.archive, &files.index]
+        .into_iter()
+        .for_each(|path| remove_temporaries(path));
 }
 
 /// Whether `name` is `prefix`, 16 hex digits, `.tmp`: exactly what [`temporary`] makes.

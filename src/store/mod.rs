@@ -10,13 +10,13 @@
 
 mod archive;
 mod book;
-mod checkpoint;
 mod file;
 mod lock;
 mod paths;
 mod peek;
 mod plans;
 mod repair;
+mod screen;
 pub mod sends;
 pub mod spool;
 mod supervisor_lock;
@@ -24,8 +24,7 @@ mod system;
 pub mod turns;
 
 use std::fs;
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -34,14 +33,13 @@ pub use archive::{Archive, Archived, COMPACT_AT, Compacted, KEEP, KEEP_SCREEN, L
 pub use file::Narrowed;
 pub use paths::{Files, Paths, make_private, real_path};
 pub use repair::{Cure, Repair};
+pub use screen::{lines as screen_lines, plain as plain_screen};
 pub use supervisor_lock::{Seen, Supervising, SupervisorLock, Taken};
 pub use system::{System, draw, liveness};
 
 use crate::record::read::{BadRecord, Fault, Parsed, read};
 use crate::record::report::{Report, Settled};
-use crate::record::{
-    Capture, Captures, Done, Facts, Record, RecordId, Records, Refused, Stamp, Step, VERSION, Verb,
-};
+use crate::record::{Captures, Done, Facts, Record, RecordId, Records, Refused, Stamp, Step, VERSION, Verb};
 use crate::turn::Event;
 
 /// How long a verb waits for the locks.
@@ -387,42 +385,6 @@ impl Store {
         let _lock = lock::WriteLock::take(&files, LONG_PATIENCE)?;
         *self.cache() = None;
         repair::carry_out(&files, repair, now)
-    }
-
-    /// The last screen of an ended agent as the capture of its record, copied to where captures lie: the archive lets go of
-    /// its screens in time.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`].
-    pub fn revive_screen(&self, id: RecordId) -> Result<Option<Capture>, StoreError> {
-        let Some(screen) = Archive::new(&self.paths.files()).screen(id) else { return Ok(None) };
-        let bytes = fs::read(&screen).map_err(|e| StoreError::io("read", &screen, e))?;
-        let path = self.paths.make_captures(id)?.join("capture.ansi");
-        let failed = |e| StoreError::io("write", &path, e);
-        let mut file = fs::OpenOptions::new()
-            .create(true)
-            .truncate(true)
-            .write(true)
-            .mode(0o600)
-            .open(&path)
-            .map_err(failed)?;
-        file.write_all(&bytes).and_then(|()| file.sync_all()).map_err(failed)?;
-        let lines = bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
-        let Some(ansi) = path.to_str().map(str::to_owned) else { return Ok(None) };
-        Ok(Some(Capture { ansi, lines, txt: String::new() }))
-    }
-
-    /// Removes the capture files of a record, and their folder if nothing else is in it.
-    pub fn remove_captures(&self, id: RecordId) {
-        let folder = self.paths.captures(id);
-        // A folder that is a link leads to files that are not ours.
-        if !folder.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
-            return;
-        }
-        for name in ["capture.ansi", "capture.txt"] {
-            let _ = fs::remove_file(folder.join(name));
-        }
-        let _ = fs::remove_dir(&folder);
     }
 
     fn load(&self, files: &Files) -> Result<Arc<Snapshot>, StoreError> {

@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::{Store, StoreError, checkpoint, make_private};
+use super::{Store, StoreError, file, make_private};
 use crate::record::{Record, RecordId, ServerEpoch};
 use crate::world::plan::Plan;
 
@@ -24,7 +24,7 @@ impl Store {
         make_private(&self.paths.plans())?;
         let path = self.plan_file(&plan.server);
         let text = serde_json::to_vec(plan).map_err(|e| StoreError::io("write", &path, e.into()))?;
-        checkpoint::write(&path, &text)
+        file::put(&path, &text, true)
     }
 
     /// The plan of that life of a server, if one was kept that can be read.

@@ -16,7 +16,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::paths::{Paths, make_private};
-use super::{StoreError, turns};
+use super::{StoreError, file, turns};
 use crate::record::RecordId;
 
 /// Keys that are remembered of one session.
@@ -147,7 +147,7 @@ impl Sends {
             serde_json::to_vec(&written).map_err(|error| StoreError::io("print", &path, error.into()))?;
         text.push(b'\n');
         // a retry after a power cut must find it
-        turns::replace(&path, &text, true)
+        file::put(&path, &text, true)
     }
 }
 

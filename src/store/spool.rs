@@ -14,7 +14,7 @@ use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
 
 use super::paths::{Paths, make_private};
-use super::{StoreError, system, turns};
+use super::{StoreError, file, system};
 use crate::record::report::{Names, Report};
 
 /// The most that is read of a report, in bytes.
@@ -101,7 +101,7 @@ fn keep_in(folder: &Path, name: &str, report: &Report) -> Result<PathBuf, StoreE
     }
     let path = folder.join(name);
     let text = serde_json::to_vec(report).map_err(|e| StoreError::io("print", &path, e.into()))?;
-    turns::replace(&path, &text, true)?;
+    file::put(&path, &text, true)?;
     Ok(path)
 }
 

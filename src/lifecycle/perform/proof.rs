@@ -151,7 +151,7 @@ async fn screen(server: &OneShot, pane: u32, dead: bool) -> String {
 
 /// The last lines with something on them, without escapes; tmux's own line about a dead pane is none of them.
 fn last_lines(text: &str) -> Vec<String> {
-    let plain = super::capture::plain(text.as_bytes());
+    let plain = crate::store::plain_screen(text.as_bytes());
     let plain = plain.to_str_lossy();
     let told =
         plain.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("Pane is dead"));

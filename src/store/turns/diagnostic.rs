@@ -5,8 +5,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Paths, RecordId, Whose, folder, replace};
-use crate::store::{StoreError, make_private};
+use super::{Paths, RecordId, Whose, folder};
+use crate::store::{StoreError, file, make_private};
 use crate::turn::Moment;
 
 /// The file's name.
@@ -53,7 +53,7 @@ impl Diagnostic {
         };
         let path = path(&folder);
         let text = serde_json::to_vec(&said).map_err(|error| StoreError::io("print", &path, error.into()))?;
-        replace(&path, &text, false)
+        file::put(&path, &text, false)
     }
 
     /// An event was taken as it should be: nothing is wrong any more.

@@ -9,8 +9,7 @@ use std::path::Path;
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
-use super::replace;
-use crate::store::StoreError;
+use crate::store::{StoreError, file};
 use crate::turn::{Event, Turns};
 
 /// The file's name.
@@ -68,7 +67,7 @@ pub(super) fn put(path: &Path, turns: &Turns, latest: &Event) -> Result<(), Stor
     }
     kept.reverse();
     kept.push(&line);
-    replace(path, &kept.concat(), false)
+    file::put(path, &kept.concat(), false)
 }
 
 fn text(path: &Path) -> Result<Vec<u8>, StoreError> {

@@ -20,7 +20,7 @@ mod replay;
 mod sweep;
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -313,25 +313,8 @@ impl Book {
         let mut text =
             serde_json::to_vec(&written).map_err(|error| StoreError::io("print", &path, error.into()))?;
         text.push(b'\n');
-        replace(&path, &text, false)
+        file::put(&path, &text, false)
     }
-}
-
-/// Puts a file of ours in place whole, 0600.
-pub(super) fn replace(path: &Path, text: &[u8], sync: bool) -> Result<(), StoreError> {
-    let new = file::temporary(path);
-    let written = (|| {
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
-        file.write_all(text)?;
-        if sync {
-            file.sync_all()?;
-        }
-        fs::rename(&new, path)
-    })();
-    written.map_err(|error| {
-        let _ = fs::remove_file(&new);
-        StoreError::io("write", path, error)
-    })
 }
 
 #[cfg(test)]

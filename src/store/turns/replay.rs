@@ -11,8 +11,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
 
-use super::replace;
-use crate::store::StoreError;
+use crate::store::{StoreError, file};
 
 /// Events after which the older half is let go.
 const MOST: usize = 8192;
@@ -164,7 +163,7 @@ impl Replay {
         bytes.extend_from_slice(&self.dropped.to_be_bytes());
         bytes.extend_from_slice(&[0; 8]);
         bytes.extend(slots.iter().flatten());
-        replace(&self.path, &bytes, false)
+        file::put(&self.path, &bytes, false)
     }
 
     fn slot(&self, id: &str) -> Slot {

@@ -233,7 +233,7 @@ impl Fleet {
         });
     }
 
-    /// Fails unless nothing runs of any of them, and goes on not to for a while.
+    /// Fails unless nothing runs of any of them, once those that hear the hang-up are gone, and goes on not to for a while.
     #[track_caller]
     fn stay_lost(&self) {
         let none = || {
@@ -243,6 +243,7 @@ impl Fleet {
             };
             !self.agents.iter().any(back)
         };
+        wait_until("those of the server to be gone", DEADLINE, || none().then_some(()));
         stays("nothing comes back unasked", Duration::from_secs(3), none);
     }
 

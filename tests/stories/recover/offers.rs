@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::{Fleet, running, settings};
+use crate::support::{DEADLINE, wait_until};
 
 #[test]
 fn a_server_that_was_stopped_is_offered_and_not_done() {
@@ -21,9 +22,7 @@ fn a_server_that_was_stopped_is_offered_and_not_done() {
     let told =
         fleet.home.ait([&["coordinate", "recover", "--unasked"], ids.as_slice()].concat()).code(1).text();
     assert_eq!(told.matches("which may have been meant").count(), ids.len(), "{told}");
-    for member in &fleet.agents {
-        assert_eq!(super::running(&fleet.home, &member.conversation), 0);
-    }
+    fleet.stay_lost();
     fleet.home.ait(["recover"]).ok();
     fleet.all_back(old);
 }
@@ -58,7 +57,10 @@ fn what_the_settings_say_is_done_and_what_a_record_says_is_stronger() {
         });
         for member in &fleet.agents {
             let wanted = usize::from(member.id == own.id);
-            assert_eq!(running(&fleet.home, &member.conversation), wanted, "{policy}");
+            // those of the server may not have heard the hang-up yet
+            wait_until("those that are to run and no others", DEADLINE, || {
+                (running(&fleet.home, &member.conversation) == wanted).then_some(())
+            });
         }
         let others: Vec<&str> =
             fleet.agents.iter().map(|m| m.id.as_str()).filter(|id| *id != own.id).collect();
@@ -92,7 +94,7 @@ fn without_a_supervisor_nobody_says_that_nothing_was_lost() {
     let server = fleet.tmux.server();
     server.signal(rustix::process::Signal::KILL);
     for member in &fleet.agents {
-        assert!(member.agent.pane.process().dies(crate::support::DEADLINE));
+        assert!(member.agent.pane.process().dies(DEADLINE));
     }
     let told = fleet.home.ait(["recover"]).code(69).errors();
     assert!(told.contains("no supervisor runs") && told.contains("hint: `ait setup` starts it"), "{told}");
