@@ -96,7 +96,15 @@ impl Here {
         let set =
             || std::env::var_os("AGENT_SESSION_STATE_DIR").filter(|_| Face::ours() == Face::AgentSession);
         let named = self.state_dir.clone().or_else(|| set().map(PathBuf::from)).filter(|path| !blank(path));
-        let Some(named) = named else { return Ok(None) };
+        let Some(named) = named else {
+            // the earlier command line asks no user database where its folder lies
+            let state =
+                std::env::var_os("XDG_STATE_HOME").is_some_and(|folder| Path::new(&folder).is_absolute());
+            if Face::ours() == Face::AgentSession && !state {
+                home()?;
+            }
+            return Ok(None);
+        };
         let named = match named.strip_prefix("~") {
             Ok(below) => home()?.join(below),
             Err(_) => named,

@@ -1,5 +1,7 @@
 //! Called as `agent-session`: that command line's names, schemas, commands and exit codes.
 
+use std::process::Command;
+
 use serde_json::Value;
 
 use super::{Asked, data, envelope, habits};
@@ -14,11 +16,15 @@ pub(super) fn called(home: &Home, words: &[&str]) -> Ran {
 /// The same with the agents that the story has put there.
 #[track_caller]
 fn called_as_it_is(home: &Home, words: &[&str]) -> Ran {
+    Ran::run(&mut call(home, words))
+}
+
+fn call(home: &Home, words: &[&str]) -> Command {
     let link = home.bin().join("agent-session");
     let _ = std::os::unix::fs::symlink(AIT, &link);
     let mut command = home.command(link);
     command.args(words).current_dir(home.project("alpha"));
-    Ran::run(&mut command)
+    command
 }
 
 #[track_caller]
@@ -42,6 +48,34 @@ fn wrong_words_have_its_schema_and_its_codes() {
     }
     assert!(called(&home, &[]).code(2).errors().contains("Usage: agent-session"));
     assert!(called(&home, &["completion", "bash"]).ok().text().contains("agent-session"));
+}
+
+#[test]
+fn without_a_home_it_says_so_unless_its_folder_is_named() {
+    let home = Home::new();
+    let named = home.home().join("named");
+    let named = ["--state-dir", named.to_str().unwrap()];
+    for (more, set, code) in [
+        (&[][..], None, 1),
+        (&[], Some(("XDG_STATE_HOME", "relative")), 1),
+        (&[], Some(("XDG_STATE_HOME", "/nowhere")), 0),
+        (&[], Some(("AGENT_SESSION_STATE_DIR", "/nowhere")), 0),
+        (&[], Some(("AGENT_SESSION_STATE_DIR", "~/of_nobody")), 1),
+        (&named, None, 0),
+    ] {
+        let mut list = call(&home, &[&["list", "--format", "json"], more].concat());
+        list.env_remove("HOME").env_remove("XDG_STATE_HOME");
+        // nor is anything read in the home of the user who runs this
+        list.env("AITASKS_AGENT_SESSIONS_FILE", home.store()).env("AITASKS_FROZEN_DIR", home.home());
+        list.envs(set);
+        let ran = Ran::run(&mut list).code(code);
+        if code == 0 {
+            told(&ran, "list");
+        } else {
+            told(&ran, "error");
+            assert_eq!(envelope(&ran)["error"]["code"], "home-unavailable", "{ran}");
+        }
+    }
 }
 
 #[test]
