@@ -268,7 +268,7 @@ impl Host {
                         clean &= said(record, outcome);
                     }
                 }
-                () = self.stops.next() => fleet.handle(FleetHeard::Stop),
+                _ = self.stops.next() => fleet.handle(FleetHeard::Stop),
             }
         }
     }

@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args as ClapArgs;
-use tokio::signal::unix::{SignalKind, signal};
 
 use super::begin::Begin;
 use super::envelope::{self, Answer, Trouble};
 use super::start::{Begun, begin as begin_one, started};
 use super::{Format, Given, Here, found_in, view_of};
 use crate::cli::{Exit, Failure, block_on_any, freeze, print};
+use crate::lifecycle::perform::{StopBy, Stops};
 use crate::process::{Opened, Watch};
 use crate::record::{Mode, RecordId};
 use crate::store::{Store, turns};
@@ -48,12 +48,12 @@ fn run_one(args: &Args) -> Result<Answer, Trouble> {
     if !args.wait {
         return started(begun, &args.given);
     }
-    let Begun { store, record: id, warnings } = begun;
+    let Begun { store, record: id, warnings, mut stops } = begun;
     let mut log = match args.given.format {
         Format::Text => Some(Log { path: turns::folder(store.paths(), id).join("output.log"), open: None }),
         Format::Json => None,
     };
-    let waited = wait(&store, id, &args.given.here, args.timeout, log.as_mut())?;
+    let waited = wait(&store, id, &args.given.here, args.timeout, log.as_mut(), &mut stops)?;
     if let Some(log) = &mut log {
         log.pass_on()?;
     }
@@ -118,6 +118,7 @@ fn wait(
     here: &Here,
     span: Option<Duration>,
     log: Option<&mut Log>,
+    stops: &mut Stops,
 ) -> Result<Waited, Trouble> {
     let found = match found_in(store, &id.to_string(), here) {
         Ok(found) => found,
@@ -132,15 +133,14 @@ fn wait(
             Opened::Gone => return Ok(Waited::Ended),
             Opened::Watching(watch) => watch,
         };
-        // the start before this has taken both, for this process's whole life
-        let mut int = signal(SignalKind::interrupt()).map_err(Failure::from)?;
-        let mut term = signal(SignalKind::terminate()).map_err(Failure::from)?;
         let over = async {
             tokio::select! {
                 biased;
                 ended = ended(&watch, log) => ended.map(|()| Waited::Ended),
-                _ = int.recv() => Ok(Waited::Told(Exit::code(130))),
-                _ = term.recv() => Ok(Waited::Told(Exit::code(143))),
+                by = stops.any() => Ok(Waited::Told(match by {
+                    StopBy::Interrupt => Exit::code(130),
+                    StopBy::Terminate => Exit::code(143),
+                })),
             }
         };
         let over = match span {

@@ -55,6 +55,8 @@ pub(super) struct Begun {
     pub(super) record: RecordId,
     /// What is said besides.
     pub(super) warnings: Vec<String>,
+    /// What told this process to stop since it began.
+    pub(super) stops: Stops,
 }
 
 /// Begins a session.
@@ -84,7 +86,7 @@ pub(super) fn begin(begin: &Begin, given: &Given, mode: Mode) -> Result<Begun, T
         };
         let plan = plan(begin, &world, cwd, session, prompt).await?;
         let started = start::start(&world, &me, &mut stops, &plan).await.map_err(begin::trouble)?;
-        Ok(Begun { store: world.store, record: started.record, warnings: started.warnings })
+        Ok(Begun { store: world.store, record: started.record, warnings: started.warnings, stops })
     })?
 }
 

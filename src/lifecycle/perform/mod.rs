@@ -63,7 +63,16 @@ struct Performer<'a> {
 pub struct Stops {
     term: Signal,
     int: Signal,
-    came: bool,
+    came: Option<StopBy>,
+}
+
+/// What told a process to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StopBy {
+    /// SIGTERM.
+    Terminate,
+    /// SIGINT.
+    Interrupt,
 }
 
 impl Stops {
@@ -72,35 +81,39 @@ impl Stops {
     /// # Errors
     /// The system refuses.
     pub fn new() -> std::io::Result<Self> {
-        Ok(Self {
-            term: signal(SignalKind::terminate())?,
-            int: signal(SignalKind::interrupt())?,
-            came: false,
-        })
+        Ok(Self { term: signal(SignalKind::terminate())?, int: signal(SignalKind::interrupt())?, came: None })
     }
 
     /// Whether one has come so far.
     #[must_use]
     pub fn came(&self) -> bool {
-        self.came
+        self.came.is_some()
+    }
+
+    /// The one that came, or the next one. Cancel safe.
+    pub async fn any(&mut self) -> StopBy {
+        match self.came {
+            Some(by) => by,
+            None => self.next().await,
+        }
     }
 
     /// Whether one has come since the last look.
     async fn is_asked(&mut self) -> bool {
         tokio::select! {
             biased;
-            () = self.next() => true,
+            _ = self.next() => true,
             () = tokio::task::yield_now() => false,
         }
     }
 
     /// The next one. Cancel safe.
-    pub async fn next(&mut self) {
-        tokio::select! {
-            _ = self.term.recv() => {}
-            _ = self.int.recv() => {}
-        }
-        self.came = true;
+    pub async fn next(&mut self) -> StopBy {
+        let by = tokio::select! {
+            _ = self.term.recv() => StopBy::Terminate,
+            _ = self.int.recv() => StopBy::Interrupt,
+        };
+        *self.came.insert(by)
     }
 }
 
@@ -149,7 +162,7 @@ pub async fn run(
                 // a watch that cannot go on tells nothing; the deadline decides
                 Err(_) => continue,
             },
-            () = stops.next() => Heard::Stop,
+            _ = stops.next() => Heard::Stop,
             () = touched(&mut performer.watcher) => performer.read(),
             () = touched(&mut performer.attended) => Heard::Touched,
             () = until(due) => Heard::Time,
@@ -238,5 +251,26 @@ impl Performer<'_> {
             Err(error) => Watching::Blind(error.to_string()),
         };
         Heard::Watching { process, watch }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::process::{Signal, getpid, kill_process};
+
+    #[test]
+    fn what_came_while_nobody_waited_is_heard_by_who_waits_next() {
+        let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let first = runtime();
+        let (mut later, mut at_once) =
+            first.block_on(async { (Stops::new().unwrap(), Stops::new().unwrap()) });
+        drop(first);
+        kill_process(getpid(), Signal::TERM).unwrap();
+        runtime().block_on(async {
+            assert_eq!(at_once.any().await, StopBy::Terminate, "between two runtimes");
+            assert_eq!(at_once.any().await, StopBy::Terminate, "and again");
+        });
+        runtime().block_on(async { assert_eq!(later.any().await, StopBy::Terminate, "another runtime's") });
     }
 }
