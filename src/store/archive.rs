@@ -84,7 +84,7 @@ pub struct Listed {
 }
 
 /// What a compaction removed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Compacted {
     /// Lines that a later line of the same id replaced, or that could not be read.
     pub replaced: usize,
@@ -92,6 +92,8 @@ pub struct Compacted {
     pub expired: usize,
     /// Records deleted.
     pub deleted: usize,
+    /// The ids of both, of which the archive says nothing from now on.
+    pub forgotten: Vec<RecordId>,
 }
 
 /// The archive of one store.
@@ -265,7 +267,9 @@ impl<'a> Archive<'a> {
                 told.expired += 1;
             } else {
                 stay.push(line);
+                continue;
             }
+            told.forgotten.push(line.id);
         }
         stay.sort_by_key(|line| (line.at, line.id));
         let new = temporary(path);

@@ -303,10 +303,8 @@ impl Store {
             if records != before.records {
                 self.write(&files, records)?;
             }
-            if !retired.is_empty()
-                && let Some(told) = archive.compact(facts.now, self.keep)?
-            {
-                tracing::info!("archive {} compacted: {told:?}", files.archive.display());
+            if !retired.is_empty() {
+                self.compact(&files, facts.now)?;
             }
         }
         for done in done.iter().filter(|done| done.captures == Captures::Remove) {
@@ -365,7 +363,19 @@ impl Store {
         let _lock = lock::WriteLock::take(&files, patience)?;
         let archive = Archive::new(&files);
         archive.delete(id, at)?;
-        archive.compact(at, self.keep).map(drop)
+        self.compact(&files, at)
+    }
+
+    /// Compacts the archive where that is due; what it knows no more loses its folder. The lock must be held.
+    fn compact(&self, files: &Files, now: Stamp) -> Result<(), StoreError> {
+        let Some(told) = Archive::new(files).compact(now, self.keep)? else { return Ok(()) };
+        tracing::info!("archive {} compacted: {told:?}", files.archive.display());
+        let there = self.load(files)?;
+        // what came back is in the store again
+        for id in told.forgotten.into_iter().filter(|id| there.records.get(*id).is_none()) {
+            turns::remove(&turns::folder(&self.paths, id));
+        }
+        Ok(())
     }
 
     /// What is wrong with the store and what would cure it; `None` if it is well.

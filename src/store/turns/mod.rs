@@ -34,6 +34,7 @@ use crate::record::{Record, RecordId};
 use crate::turn::{Event, Moment, Observation, Source, Turns, View};
 pub use diagnostic::Diagnostic;
 use replay::{Fault, Replay};
+pub(super) use sweep::remove;
 
 /// The most that is read of one file, in bytes.
 const LIMIT: u64 = 256 * 1024;

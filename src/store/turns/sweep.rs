@@ -1,6 +1,7 @@
 //! Folders of sessions that are no more.
 
 use std::fs;
+use std::path::Path;
 
 use crate::record::RecordId;
 use crate::store::{Archive, Store};
@@ -13,12 +14,17 @@ impl Store {
         let Ok(entries) = fs::read_dir(self.paths().state.join("sessions")) else { return };
         for entry in entries.flatten() {
             let id = entry.file_name().to_str().and_then(|name| name.parse::<RecordId>().ok());
-            let is_deleted = id.is_some_and(|id| deleted.contains(&id));
-            // a link is nobody's folder, and never followed
-            if is_deleted && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                let _ = fs::remove_dir_all(entry.path());
+            if id.is_some_and(|id| deleted.contains(&id)) {
+                remove(&entry.path());
             }
         }
+    }
+}
+
+/// Removes the folder of a session; a link is nobody's folder, and never followed.
+pub(in crate::store) fn remove(folder: &Path) {
+    if folder.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
+        let _ = fs::remove_dir_all(folder);
     }
 }
 

@@ -73,8 +73,19 @@ fn past_its_size_it_keeps_the_latest_line_of_each_record_and_says_what_goes() {
     append(&home, &text);
     assert!(fs::metadata(home.archive()).unwrap().len() > COMPACT_AT);
     let last = upsert(&home, "two");
+    // of one that came back the line is old, the record is not
+    let back = upsert(&home, "three");
+    append(&home, &line_of(&line, &back, "2001-01-01T00:00:00Z", "before it came back"));
+    let folders = home.home().join(".local/state/ait/sessions");
+    let of = ["0000000a", "0000000b", "0000000c", "0000000d", &back, "0000000e"];
+    of.iter().for_each(|id| fs::create_dir_all(folders.join(id).join("below")).unwrap());
     let ran = drop_with_log(&home, &last);
-    assert!(ran.errors().contains("compacted") && ran.errors().contains("expired: 1"), "{ran}");
+    assert!(ran.errors().contains("compacted") && ran.errors().contains("expired: 2"), "{ran}");
+    assert_eq!(
+        of.map(|id| folders.join(id).exists()),
+        [true, false, false, true, true, true],
+        "the folders of what was deleted or is past its time go, nobody else's"
+    );
     let meta = fs::metadata(home.archive()).unwrap();
     assert!(meta.len() < 300_000, "{} bytes are left", meta.len());
     assert_eq!(meta.mode() & 0o7777, 0o600);
