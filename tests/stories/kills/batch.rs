@@ -51,8 +51,8 @@ enum Phase {
 
 struct Case {
     cut: Cut,
-    /// Whether the step is a look that was had before, which is not always needed again.
-    repeated: bool,
+    /// Whether there may be fewer steps this time.
+    may_be_missed: bool,
     subject: Subject,
     running: Running,
     moment: Option<Moment>,
@@ -124,8 +124,8 @@ fn cut(
         .map(|(subject, cut)| {
             let folder = world.home.root().join(format!("cut-{}", subject.id));
             let running = Running::start(&world.home, &folder, &operation.words(&subject.id), Some(*cut));
-            let repeated = steps.is_repeated(cut.at);
-            Case { cut: *cut, repeated, subject, running, moment: None, phase: Phase::Begun }
+            let may_be_missed = steps.may_be_missed(cut.at);
+            Case { cut: *cut, may_be_missed, subject, running, moment: None, phase: Phase::Begun }
         })
         .collect();
     let look = |cases: &[Case]| Seen::look(world, cases.iter().map(|case| &case.subject));
@@ -167,7 +167,7 @@ impl Case {
                 if self.running.hit().is_none() {
                     let over = self.running.ended() && self.running.hit().is_none();
                     assert!(
-                        !over || self.repeated,
+                        !over || self.may_be_missed,
                         "{}: it ends before the cut\n{}",
                         self.cut,
                         self.told(world, seen, allowed)

@@ -3,6 +3,7 @@
 //!
 //! The wrapper acts on calls made under `$CUT`, a folder of the cut's own; everybody else's calls go straight through.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -192,11 +193,11 @@ pub(super) struct Steps {
 }
 
 impl Steps {
-    /// Whether this call has the words of an earlier one: a look, had again.
-    pub(super) fn is_repeated(&self, at: At) -> bool {
+    /// Whether another time there may be fewer calls than this: a look that was had before is not always needed again.
+    pub(super) fn may_be_missed(&self, at: At) -> bool {
         let At::Call(number) = at else { return false };
-        let (before, from) = self.calls.split_at(number - 1);
-        before.contains(&from[0])
+        let distinct: BTreeSet<&String> = self.calls.iter().collect();
+        number > distinct.len()
     }
 
     /// All of them.
