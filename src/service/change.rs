@@ -9,6 +9,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use tempfile::NamedTempFile;
+
 use super::ServiceError;
 
 /// A file before and after.
@@ -103,31 +105,29 @@ impl Change {
             .map_err(|errno| ServiceError::Write { path: self.path.clone(), source: io::Error::from(errno) })
     }
 
-    /// Writes it, unless the file is no longer what it was when it was read.
+    /// Writes it, unless the file is no longer what it was when it was read. All but the rename is done before the last look at
+    /// that, for the writing takes its time.
     ///
     /// # Errors
     /// The file is then as it was before.
     pub fn apply(&self) -> Result<(), ServiceError> {
-        let same = read(&self.path)? == self.before
-            && (self.before.is_none() || self.path.canonicalize().is_ok_and(|now| now == self.target));
-        if !same {
-            return Err(ServiceError::Changed { path: self.path.clone() });
-        }
+        self.unchanged()?;
         self.check()?;
-        let written = match &self.after {
-            Some(bytes) => self.write(bytes),
-            None => fs::remove_file(&self.target),
+        let prepared = match &self.after {
+            Some(bytes) => Some(self.prepare(bytes).map_err(|source| self.not_written(source))?),
+            None => None,
         };
-        written.and_then(|()| sync(parent(&self.target))).map_err(|source| {
-            if source.kind() == io::ErrorKind::AlreadyExists {
-                ServiceError::Changed { path: self.path.clone() }
-            } else {
-                ServiceError::Write { path: self.path.clone(), source }
-            }
-        })
+        self.put(prepared)
     }
 
-    fn write(&self, bytes: &[u8]) -> io::Result<()> {
+    fn unchanged(&self) -> Result<(), ServiceError> {
+        let same = read(&self.path)? == self.before
+            && (self.before.is_none() || self.path.canonicalize().is_ok_and(|now| now == self.target));
+        if same { Ok(()) } else { Err(ServiceError::Changed { path: self.path.clone() }) }
+    }
+
+    /// The new bytes, safe on disk beside the file.
+    fn prepare(&self, bytes: &[u8]) -> io::Result<NamedTempFile> {
         let folder = parent(&self.target);
         let mode = match &self.before {
             Some(_) => fs::metadata(&self.target)?.permissions().mode() & 0o7777,
@@ -140,12 +140,32 @@ impl Change {
         file.as_file().set_permissions(fs::Permissions::from_mode(mode))?;
         file.write_all(bytes)?;
         file.as_file().sync_all()?;
-        let kept = match self.before {
-            Some(_) => file.persist(&self.target),
-            // somebody else's new file is not replaced
-            None => file.persist_noclobber(&self.target),
+        Ok(file)
+    }
+
+    /// Puts them in the file's place; `None` takes the file away.
+    fn put(&self, prepared: Option<NamedTempFile>) -> Result<(), ServiceError> {
+        self.unchanged()?;
+        let done = match prepared {
+            None => fs::remove_file(&self.target),
+            Some(file) => {
+                let kept = match self.before {
+                    Some(_) => file.persist(&self.target),
+                    // somebody else's new file is not replaced
+                    None => file.persist_noclobber(&self.target),
+                };
+                kept.map(drop).map_err(|failed| failed.error)
+            }
         };
-        kept.map(drop).map_err(|failed| failed.error)
+        done.and_then(|()| sync(parent(&self.target))).map_err(|source| self.not_written(source))
+    }
+
+    fn not_written(&self, source: io::Error) -> ServiceError {
+        if source.kind() == io::ErrorKind::AlreadyExists {
+            ServiceError::Changed { path: self.path.clone() }
+        } else {
+            ServiceError::Write { path: self.path.clone(), source }
+        }
     }
 }
 
@@ -185,6 +205,23 @@ mod tests {
         fs::write(folder.path().join("new"), "theirs").unwrap();
         assert!(matches!(made.apply(), Err(ServiceError::Changed { .. })));
         assert_eq!(fs::read(folder.path().join("new")).unwrap(), b"theirs");
+    }
+
+    #[test]
+    fn a_file_that_changed_while_the_new_one_was_written_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("f");
+        for after in [Some(&b"b"[..]), None] {
+            fs::write(&path, "a").unwrap();
+            let change = Change::of(&path, after.map(<[u8]>::to_vec)).unwrap().unwrap();
+            let prepared = after.map(|bytes| change.prepare(bytes).unwrap());
+            fs::write(&path, "c").unwrap();
+            assert!(matches!(change.put(prepared), Err(ServiceError::Changed { .. })));
+            assert_eq!(fs::read(&path).unwrap(), b"c");
+            let names: Vec<_> =
+                fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+            assert_eq!(names, ["f"], "nothing is left beside it");
+        }
     }
 
     #[test]

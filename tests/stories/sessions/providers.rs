@@ -1,13 +1,20 @@
 //! The hooks of the providers, as `ait activity` puts them in, takes them out and tells how they are.
 
 use std::fs;
+use std::io::Read;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Stdio;
 
+use rustix::fs::inotify;
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::{data, refusal};
 use crate::hook::{ONE, Told, only, start};
-use crate::support::{AIT, Home, Tmux};
+use crate::support::run::Running;
+use crate::support::{AIT, DEADLINE, Home, Tmux, proc, wait_until};
 
 /// What users have in their settings: comments, odd order, hooks of others.
 const USERS: [(&str, &str, &str); 3] = [
@@ -76,6 +83,73 @@ fn hooks_go_in_once_and_out_again_and_every_other_byte_stays() {
     assert_eq!(refusal(&other), "invalid-agent", "{other}");
 }
 
+/// Tells when somebody who only read a file closes it.
+struct Reads(OwnedFd);
+
+impl Reads {
+    fn of(path: &Path) -> Reads {
+        let fd = inotify::init(inotify::CreateFlags::CLOEXEC).unwrap();
+        inotify::add_watch(&fd, path, inotify::WatchFlags::CLOSE_NOWRITE).unwrap();
+        Reads(fd)
+    }
+
+    fn one(&self) {
+        let mut buffer = [std::mem::MaybeUninit::uninit(); 1024];
+        inotify::Reader::new(&self.0, &mut buffer).next().unwrap();
+    }
+}
+
+#[test]
+fn what_somebody_else_writes_into_the_settings_meanwhile_stays() {
+    let home = Home::new();
+    let folder = home.home().join(".claude");
+    fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("settings.json");
+    // long, so that it is read for a while
+    let long = format!("{{\"model\": \"opus\", \"mine\": [{}]}}\n", vec!["0"; 200_000].join(", "));
+    let newer = "{\"model\": \"haiku\"}\n";
+    let is_written = || {
+        let names = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name());
+        names.into_iter().any(|name| name != "settings.json")
+    };
+    wait_until("a set-up that is stopped between its reading and its writing", DEADLINE, || {
+        // a file that nobody else has read
+        let _ = fs::remove_file(&path);
+        fs::write(&path, &long).unwrap();
+        let reads = Reads::of(&path);
+        let mut command =
+            home.ait_command(["activity", "setup", "--agent", "claude", "--apply", "--format", "json"]);
+        let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut set_up = Running::start(command);
+        reads.one();
+        let process = set_up.process();
+        process.signal(Signal::STOP);
+        wait_until("it to stand still", DEADLINE, || {
+            matches!(proc::state(process.pid), None | Some('T' | 'Z')).then_some(())
+        });
+        let early =
+            process.alive() && !is_written() && fs::metadata(&path).unwrap().len() == long.len() as u64;
+        if early {
+            fs::write(&path, newer).unwrap();
+        }
+        process.signal(Signal::CONT);
+        let ended = set_up.join(DEADLINE);
+        if !early {
+            // it was quicker
+            assert!(ended.success(), "{ended}");
+            return None;
+        }
+        let mut told = String::new();
+        set_up.child().stdout.take().unwrap().read_to_string(&mut told).unwrap();
+        let told: Value = serde_json::from_str(&told).unwrap();
+        assert_eq!(told["error"]["code"], "provider-config-concurrent-modification", "{told:#}");
+        assert_eq!(ended.code(), Some(1), "{told:#}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), newer);
+        assert!(!is_written(), "nothing is left beside it");
+        Some(())
+    });
+}
+
 /// What the doctor says of one provider.
 fn doctor(home: &Home, provider: &str) -> Value {
     let ran = home.ait(["activity", "doctor", "--agent", provider, "--format", "json"]).ok();
@@ -120,6 +194,44 @@ fn the_doctor_tells_of_each_provider_and_waits_for_none() {
     let told =
         data(&crate::support::Ran::run(asked.env("AGENT_SESSION_HERMES_BIN", mine)).ok(), "activity-doctor");
     assert_eq!(told["providers"][0]["classification"], "supported", "{told:#}");
+}
+
+#[test]
+fn the_doctor_asks_all_providers_before_it_gives_one_up() {
+    let home = Home::new();
+    let (begun, met) = (home.root().join("begun"), home.root().join("met"));
+    let all = ["claude", "codex", "copilot", "gemini", "hermes", "qwen"];
+    for name in all {
+        // none ever answers; each says whether it lived to see the others asked
+        home.script(
+            name,
+            &format!(
+                "#!/bin/sh\necho {name} >> '{0}'\n\
+                 until [ $(wc -l < '{0}') -ge {2} ]; do sleep 0.02; done\n\
+                 echo {name} >> '{1}'\nexec sleep 1000000\n",
+                begun.display(),
+                met.display(),
+                all.len()
+            ),
+        );
+    }
+    wait_until("all of them at once", DEADLINE, || {
+        let _ = (fs::remove_file(&begun), fs::remove_file(&met));
+        let told = data(&home.ait(["activity", "doctor", "--format", "json"]).ok(), "activity-doctor");
+        for one in told["providers"].as_array().unwrap() {
+            assert_eq!(
+                (&one["version"], &one["version_error"]),
+                (&Value::Null, &json!("timeout")),
+                "{one:#}"
+            );
+        }
+        assert_eq!(told["providers"].as_array().unwrap().len(), all.len(), "{told:#}");
+        // a machine that is busy may not have begun the last of them by then
+        let text = fs::read_to_string(&met).unwrap_or_default();
+        let mut lived: Vec<&str> = text.lines().collect();
+        lived.sort_unstable();
+        (lived == all).then_some(())
+    });
 }
 
 #[test]
