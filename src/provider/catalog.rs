@@ -78,6 +78,13 @@ impl Catalog {
             .map(|custom| custom.name.as_str())
     }
 
+    /// The provider of whose program the recorded arguments are, where that is another one than `kind`.
+    #[must_use]
+    pub fn other_than(&self, kind: &str, recorded: Recorded<'_>) -> Option<&str> {
+        let argv: Vec<Vec<u8>> = recorded.argv.iter().map(|word| word.as_bytes().to_vec()).collect();
+        self.recognise(Program { exe: recorded.bin.as_bytes(), argv: &argv }).filter(|name| *name != kind)
+    }
+
     /// The file names of its program, the current one first; none when the provider is not known.
     #[must_use]
     pub fn binaries(&self, kind: &str) -> Vec<&str> {

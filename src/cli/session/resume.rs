@@ -15,12 +15,14 @@ use crate::coordinator::{End, Outcome, Told};
 use crate::lifecycle::host;
 use crate::lifecycle::perform::World;
 use crate::lifecycle::revive::{self, NotRevived};
-use crate::record::RecordId;
+use crate::provider::{Catalog, Recorded};
+use crate::record::{Record, RecordId};
 use crate::store::Store;
 
 /// Bring a stopped session's own conversation back, under the same id; a running one stays as it is.
 ///
-/// Never the latest conversation: the exact one that is recorded, or none.
+/// Never the latest conversation: the exact one that is recorded, or none. Words it ran with that would choose another one are not
+/// given to it again.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:\n  ait resume review\n  ait resume --task task.org")]
 pub(crate) struct Args {
@@ -49,11 +51,10 @@ fn resume(args: &Args) -> Result<Answer, Trouble> {
         }
         Status::Stopped => {}
     }
-    if !view.resumable {
-        let message = "no exact conversation of it is known that could be brought back";
-        return Err(not_resumable(message).detail("id", view.id));
-    }
     let world = begin::world(store)?;
+    if !view.resumable {
+        return Err(why_not(&world.catalog, &found.record).detail("id", view.id));
+    }
     let id = found.record.id;
     let outcome = block_on_any(async {
         revive::revive(&world, id).await.map_err(trouble)?;
@@ -117,6 +118,24 @@ fn told(done: &str, view: &View, warnings: Vec<String>) -> Result<Answer, Troubl
 
 fn words(outcome: &Outcome) -> String {
     format!("{}: {}", outcome.word, outcome.detail)
+}
+
+/// Why the record names no conversation that could be brought back.
+fn why_not(catalog: &Catalog, record: &Record) -> Trouble {
+    let kind = record.agent_kind.as_str();
+    let recorded = Recorded {
+        argv: record.ait.argv.as_deref().unwrap_or_default(),
+        bin: record.ait.agent_bin.as_deref().unwrap_or_default(),
+    };
+    if !catalog.kinds().any(|known| known == kind) {
+        let message = format!("{kind:?} is no kind of agent that is known");
+        return Trouble::new(Exit::BAD_DATA, "invalid-agent", message);
+    }
+    if let Some(other) = catalog.other_than(kind, recorded) {
+        let message = format!("its conversation is said to be one of {kind}, and it ran as {other}");
+        return Trouble::new(Exit::BAD_DATA, "session-provider-mismatch", message);
+    }
+    not_resumable("no exact conversation of it is known that could be brought back")
 }
 
 fn not_resumable(message: &str) -> Trouble {

@@ -181,7 +181,8 @@ impl Around<'_> {
         }
     }
 
-    /// The words after the program that bring its conversation back; `None` where it cannot be. The earlier command line tells
+    /// The words after the program that bring its conversation back; `None` where it cannot be: without a whole id, or where the id
+    /// is held to be one provider's and the words it ran with are another's. The earlier command line tells
     /// those that choose the conversation, and not the agent's own.
     fn resume_args(&self, record: &Record) -> Option<Vec<String>> {
         if record.ait.session.as_ref().is_some_and(|session| session.mode == Mode::Run) {
@@ -191,6 +192,9 @@ impl Around<'_> {
             argv: record.ait.argv.as_deref().unwrap_or_default(),
             bin: record.ait.agent_bin.as_deref().unwrap_or_default(),
         };
+        if self.catalog.other_than(&record.agent_kind, recorded).is_some() {
+            return None;
+        }
         let argv =
             self.catalog.resume_argv(&record.agent_kind, &record.codeagent_session_id, recorded).ok()?;
         let id = record.codeagent_session_id.as_str();

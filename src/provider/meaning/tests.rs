@@ -221,3 +221,14 @@ fn the_events_asked_for_all_mean_something() {
         }
     }
 }
+
+#[test]
+fn pi_never_needs_input_and_waits_once_its_turn_is_over() {
+    let catalog = Catalog::default();
+    for event in catalog.hook_events("pi").iter().copied().chain(["tool_call", "input", "turn_end"]) {
+        for payload in [json!({}), json!({"sessionId": "a", "notification_type": "permission_prompt"})] {
+            assert_ne!(meant("pi", event, payload).turn, Some(Turn::NeedsInput), "{event}");
+        }
+    }
+    assert_eq!(meant("pi", "agent_end", json!({"sessionId": "a"})).turn, Some(Turn::Waiting));
+}

@@ -206,3 +206,23 @@ fn titles_tell_where_they_can() {
     // a question on the screen outweighs an idle title
     assert_eq!(sight("hermes", "✓ t", "Dangerous Command\n Allow once\n Deny").phase, Phase::Asking);
 }
+
+/// pi's prompt line is always on its screen, between the same rules, whatever it does, and it asks for no permission.
+#[test]
+fn the_prompt_line_of_pi_is_no_question() {
+    let rule = "─".repeat(60);
+    let frame = |above: &str, typed: &str| {
+        format!(
+            "{above}\n{rule}\n{typed}\n{rule}\n~/work (main)\n0.0%/200k (auto)    (anthropic) a-model • medium\n"
+        )
+    };
+    for (title, screen, phase) in [
+        ("π - work", frame(" pi v0.51.0\n escape to interrupt", ""), Phase::Unknown),
+        ("π - work", frame(" Done: two files changed.", ""), Phase::Unknown),
+        ("π - work", frame(" Shall I go on? Do you want to proceed?\n 1. Yes\n 2. No", ""), Phase::Unknown),
+        ("π - work", frame(" Done.", " a draft?"), Phase::Unknown),
+        ("π - work", frame(" ⠋ Working...", ""), Phase::Working),
+    ] {
+        assert_eq!(sight("pi", title, &screen).phase, phase, "{screen}");
+    }
+}

@@ -139,7 +139,10 @@ fn only_the_exact_conversation_of_the_right_kind_is_resumed() {
     };
     // another provider's, one that nobody ever had, none at all
     put(&|record| record["agent_kind"] = "codex".into());
-    assert_eq!(refusal(&ait(&home, &["resume", "s", "--format", "json"]).code(65)), "session-not-resumable");
+    assert_eq!(
+        refusal(&ait(&home, &["resume", "s", "--format", "json"]).code(65)),
+        "session-provider-mismatch"
+    );
     put(&|record| record["codeagent_session_id"] = new_id().into());
     assert_eq!(refusal(&ait(&home, &["resume", "s", "--format", "json"]).code(65)), "session-not-resumable");
     put(&|record| record["codeagent_session_id"] = "".into());

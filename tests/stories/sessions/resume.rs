@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{ait, data, edit, habits, refusal};
+use super::{Asked, ait, data, edit, habits, refusal};
 use crate::support::{DEADLINE, Home, Supervisor, Tmux, wait_until};
 
 /// A session that has answered one prompt; what it was told as.
@@ -140,24 +140,78 @@ fn what_has_no_exact_conversation_is_not_resumed() {
     let id = seen["id"].as_str().unwrap().to_owned();
     let panes = tmux.panes();
     let session_id = seen["provider_resume"]["session_id"].clone();
-    for wrong in ["", "not-an-id"] {
-        edit(&home, |records| {
-            records.iter_mut().for_each(|record| record["codeagent_session_id"] = wrong.into());
-        });
+    let record_is = |field: &str, value: &Value| {
+        edit(&home, |records| records.iter_mut().for_each(|record| record[field] = value.clone()));
+    };
+    for (field, wrong, code) in [
+        ("codeagent_session_id", "", "session-not-resumable"),
+        ("codeagent_session_id", "not-an-id", "session-not-resumable"),
+        // a codex's ids look the same, and its program would be asked for a conversation of another's
+        ("agent_kind", "codex", "session-provider-mismatch"),
+        ("agent_kind", "nobody", "invalid-agent"),
+    ] {
+        let right = home.record(&id).unwrap()[field].clone();
+        record_is(field, &wrong.into());
+        let asked = Asked::of(&home);
         let ran = ait(&home, &["resume", "s", "--format", "json"]).code(65);
-        assert_eq!(refusal(&ran), "session-not-resumable", "{wrong:?}");
+        assert_eq!(refusal(&ran), code, "{wrong:?}");
+        assert_eq!(asked.with("exec"), [[""; 0]; 0], "nothing is started");
+        drop(asked);
         let listed = data(&ait(&home, &["list", "--format", "json"]).ok(), "list");
-        assert_eq!(listed[0]["resumable"], false, "{listed:#}");
+        assert_eq!(
+            (&listed[0]["resumable"], &listed[0].get("provider_resume")),
+            (&false.into(), &None),
+            "{listed:#}"
+        );
+        assert_eq!(home.record(&id).unwrap()["state"], "live", "its record is as it was");
+        record_is(field, &right);
     }
-    edit(&home, |records| {
-        records.iter_mut().for_each(|record| record["codeagent_session_id"] = session_id.clone());
-    });
+    assert_eq!(home.record(&id).unwrap()["codeagent_session_id"], session_id);
     home.wrap_tmux("echo 'what' >&2; exit 42");
     let ran = ait(&home, &["resume", "s", "--format", "json"]).code(1);
     assert_eq!(refusal(&ran), "session-status-unknown");
     home.unwrap_tmux();
     assert_eq!(tmux.panes(), panes, "nothing was started");
     assert_eq!(home.record(&id).unwrap()["ait"]["generation"], 1);
+}
+
+/// Words that a start would refuse are on record where a user typed them to an agent that was adopted, or where its conversation
+/// went on under another id: what is brought back is the conversation on record, and none of them is given again.
+#[test]
+fn words_on_record_that_choose_another_conversation_are_not_given_again() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    let seen = talked(&home);
+    kill(&tmux, &seen);
+    let conversation = seen["provider_resume"]["session_id"].as_str().unwrap();
+    let other = crate::support::fake::new_id();
+    let words = [
+        "claude",
+        "--continue",
+        "-c",
+        "--resume",
+        &other,
+        "-r",
+        &other,
+        "--fork-session",
+        "--from-pr=1",
+        "--session-id",
+        &other,
+        "--effort",
+        "high",
+        "--resume=x",
+    ];
+    edit(&home, |records| records[0]["ait"]["argv"] = words.as_slice().into());
+    let wanted = ["--resume", conversation, "--effort", "high"];
+    let listed = data(&ait(&home, &["list", "--format", "json"]).ok(), "list");
+    assert_eq!(listed[0]["resumable"], true, "{listed:#}");
+    assert_eq!(listed[0]["provider_resume"]["resume_args"], serde_json::json!(wanted), "{listed:#}");
+    is_back(&home, &seen);
+    let pid = data(&ait(&home, &["show", "s", "--format", "json"]).ok(), "show")["location"]["pid"].clone();
+    let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap();
+    let line = String::from_utf8(line).unwrap().replace('\0', " ");
+    assert!(line.trim_end().ends_with(&wanted.join(" ")), "{line}");
+    assert!(!line.contains(&other), "{line}");
 }
 
 #[test]

@@ -19,13 +19,19 @@ struct Receiver {
 impl Receiver {
     #[track_caller]
     fn start(home: &Home, tmux: &Tmux, name: &str) -> Receiver {
+        Receiver::asking(home, tmux, name, "")
+    }
+
+    /// One that asks its terminal for something first, in the words of `printf`.
+    #[track_caller]
+    fn asking(home: &Home, tmux: &Tmux, name: &str, asks: &str) -> Receiver {
         let heard = home.root().join(format!("{name}.heard"));
         let screen = "──────\\r\\n❯ \\r\\n──────\\r\\n  ? for shortcuts\\r\\n";
         let program = home.bin().join(name);
         home.script(
             name,
             &format!(
-                "#!/bin/sh\nstty raw -echo\n: > '{0}'\nprintf '{screen}'\nexec cat >> '{0}'\n",
+                "#!/bin/sh\nstty raw -echo\n: > '{0}'\nprintf '{asks}{screen}'\nexec cat >> '{0}'\n",
                 heard.display()
             ),
         );
@@ -226,6 +232,34 @@ fn keys_go_one_by_one_and_not_where_a_mode_or_others_would_get_them() {
     wait_until("the key in both panes", DEADLINE, || {
         (std::fs::read(&beside).unwrap() == b"\x1b[B").then_some(())
     });
+}
+
+/// A program may ask for every key with its modifiers; an Enter that follows a text is none that was typed with one.
+#[test]
+fn enter_is_a_plain_return_where_keys_come_with_their_modifiers() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    for always in ["always", "on"] {
+        tmux.ok(["set-option", "-s", "extended-keys", always]);
+        let to = Receiver::asking(&home, &tmux, &format!("keys-{always}"), "\\033[>4;2m\\033[>1u");
+        // that it is so: what is typed with a modifier is told with it
+        tmux.ok(["send-keys", "-t", &to.pane, "C-Enter"]);
+        let told = wait_until("a key with its modifier", DEADLINE, || {
+            let heard = to.heard();
+            (heard.ends_with(b"u") || heard.ends_with(b"~")).then_some(heard)
+        });
+        assert!([&b"\x1b[13;5u"[..], b"\x1b[27;5;13~"].contains(&&told[..]), "{told:?}");
+        to.forget();
+        send(&home, &to.id, &["--key", "enter"], b"").ok();
+        to.hears("Enter alone", b"\r");
+        to.forget();
+        let ran = send(&home, &to.id, &["--key", "enter"], b"one;\ttwo");
+        assert!([Some(0), Some(10), Some(11)].contains(&ran.status.code()), "{ran}");
+        wait_until("the text and its Enter", DEADLINE, || to.heard().ends_with(b"\r").then_some(()));
+        let heard = to.heard();
+        let enters = heard.strip_prefix(b"one;\ttwo").unwrap_or_else(|| panic!("{heard:?}"));
+        assert!(enters.iter().all(|byte| *byte == b'\r'), "{heard:?}");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use serde_json::Value;
@@ -520,6 +520,73 @@ fn a_session_is_deleted_once_its_pane_is_gone() {
     let text = ait(&home, &["delete", "x-1"]).ok().text();
     assert_eq!(text, format!("deleted {} (tmux killed: no)", stays["id"].as_str().unwrap()));
     nothing_is_left(&home);
+}
+
+/// Every file and folder below, with what is in it or where it leads.
+fn picture(root: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut all = Vec::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for path in std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
+            let facts = path.symlink_metadata().unwrap();
+            let held = if facts.is_symlink() {
+                std::fs::read_link(&path).unwrap().into_os_string().into_encoded_bytes()
+            } else if facts.is_dir() {
+                folders.push(path.clone());
+                Vec::new()
+            } else {
+                std::fs::read(&path).unwrap()
+            };
+            all.push((path, held));
+        }
+    }
+    all.sort();
+    all
+}
+
+/// The folder it worked in may be a submodule, whose `.git` leads to the data of its superproject, or a link, or home itself.
+#[test]
+fn deleting_a_session_takes_nothing_of_its_project() {
+    let home = Home::new();
+    let _tmux = habits(&home);
+    let work = home.root().join("work");
+    for (file, text) in [
+        ("super/.git/HEAD", "ref: refs/heads/main\n"),
+        ("super/.git/modules/sub/HEAD", "ref: refs/heads/main\n"),
+        ("super/.git/modules/sub/config", "[core]\n\tworktree = ../../../sub\n"),
+        ("super/.gitmodules", "[submodule \"sub\"]\n\tpath = sub\n\turl = ../other\n"),
+        ("super/sub/.git", "gitdir: ../.git/modules/sub\n"),
+        ("super/sub/kept", "of a submodule\n"),
+        ("real/kept", "behind a link\n"),
+    ] {
+        let path = work.join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    std::os::unix::fs::symlink("real", work.join("link")).unwrap();
+    let own = home.home().join("own");
+    std::fs::create_dir_all(own.join("deep")).unwrap();
+    std::fs::write(own.join("deep/kept"), "of home\n").unwrap();
+    let before = (picture(&work), picture(&own));
+    let sessions = home.home().join(".local/state/ait/sessions");
+    for cwd in [work.join("super/sub"), work.join("link"), PathBuf::from("/"), home.home()] {
+        let seen = started(&home, &["--id", "s", "--prompt", "P", "--cwd", cwd.to_str().unwrap()]);
+        assert_eq!(seen["cwd"], cwd.canonicalize().unwrap().to_str().unwrap(), "{seen:#}");
+        let told = data(&ait(&home, &["delete", "s", "--format", "json"]).ok(), "delete");
+        assert_eq!((&told["deleted"], &told["killed"]), (&true.into(), &true.into()), "{told:#}");
+        let folder = Path::new(told["session_dir"].as_str().unwrap());
+        assert_eq!(folder.parent(), Some(&*sessions), "its own folder and no other");
+        assert!(!folder.exists());
+        nothing_is_left(&home);
+        assert_eq!((picture(&work), picture(&own)), before, "{}", cwd.display());
+    }
+    // stopped, or its folder leads to the project: neither way is any of it taken
+    let seen = started(&home, &["--id", "s", "--cwd", work.to_str().unwrap()]);
+    let folder = sessions.join(seen["id"].as_str().unwrap());
+    std::fs::remove_dir_all(&folder).unwrap();
+    std::os::unix::fs::symlink(&work, &folder).unwrap();
+    ait(&home, &["delete", "s", "--format", "json"]);
+    assert_eq!((picture(&work), picture(&own)), before, "a folder of a session that leads to the project");
 }
 
 #[test]
