@@ -141,7 +141,12 @@ pub fn knows_unchanged(commands: &[u8]) -> bool {
 
 /// Lets [`SETTLE`] go by.
 pub(super) async fn settle() {
-    tokio::time::sleep(SETTLE).await;
+    pause(SETTLE).await;
+}
+
+/// Lets a span go by between two looks at a program.
+pub(super) async fn pause(span: Duration) {
+    tokio::time::sleep(span).await;
 }
 
 #[cfg(test)]

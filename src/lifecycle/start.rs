@@ -1,7 +1,7 @@
 //! Starting a new agent: its record is written first, under a lease, and says what is true whatever step is the last one.
 //!
 //! ```text
-//! record (restoring, leased) → prompt on disk → launch → standing → live and stamped → prompt pasted
+//! record (restoring, leased) → prompt on disk → launch → standing → live and stamped → prompt line open → prompt pasted
 //!   └──────────── a failure: the pane is closed, record, archive line and folder go ────────┘
 //! ```
 //!
@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::perform::{self, Stops, World};
-use super::{apart, identity, prompt, remove};
+use super::prompt::{self, Line};
+use super::{apart, identity, remove};
 use crate::coordinator::{Birth, End, Outcome, Restore, RestoreOrder, Task};
 use crate::process::ProcessId;
 use crate::record::{
@@ -182,17 +183,11 @@ async fn begun(
     let pasted = plan.prompt.as_ref().filter(|_| plan.session.mode == Mode::Interactive);
     match (pasted, outcome.word.strip_prefix("blocked:")) {
         (Some(_), Some(dialog)) => {
-            warnings.push(format!("it waits at a dialog ({dialog}); its prompt was not pasted"));
+            warnings.push(not_pasted(dialog));
         }
         (Some(_), None) if stops.came() => return Err(NotStarted::Told),
         (Some(text), None) => {
-            let snapshot = world.store.read()?;
-            let record = snapshot.records.get(id);
-            let pasted = match record {
-                Some(record) => prompt::paste(world, record, text).await,
-                None => Err(prompt::NotPasted::Gone),
-            };
-            warnings.extend(pasted.map_err(NotStarted::Prompt)?);
+            warnings.extend(give(world, stops, id, text).await?);
             // with its first prompt its conversation begins; one that is not heard of now is noted later
             if let Err(error) = identity::hear(&world.store, &world.system, id, HEARD_WITHIN).await {
                 tracing::warn!(%error, "its conversation is not noted");
@@ -201,6 +196,36 @@ async fn begun(
         (None, _) => {}
     }
     Ok(warnings)
+}
+
+/// Gives a live agent its first prompt, once its prompt line is open. What is to be said besides.
+async fn give(
+    world: &World,
+    stops: &mut Stops,
+    id: RecordId,
+    text: &[u8],
+) -> Result<Vec<String>, NotStarted> {
+    let snapshot = world.store.read()?;
+    let record = snapshot.records.get(id).ok_or(NotStarted::Prompt(prompt::NotPasted::Gone))?;
+    let line = tokio::select! {
+        biased;
+        _ = stops.next() => return Err(NotStarted::Told),
+        line = prompt::open(world, record) => line.map_err(NotStarted::Prompt)?,
+    };
+    let mut warnings = Vec::new();
+    match line {
+        Line::Open => {}
+        Line::Behind(dialog) => return Ok(vec![not_pasted(dialog.word())]),
+        Line::Unseen => {
+            warnings.push("its prompt line was not seen; its prompt was pasted all the same".to_owned())
+        }
+    }
+    warnings.extend(prompt::paste(world, record, text).await.map_err(NotStarted::Prompt)?);
+    Ok(warnings)
+}
+
+fn not_pasted(dialog: &str) -> String {
+    format!("it waits at a dialog ({dialog}); its prompt was not pasted")
 }
 
 /// Writes the record, leased to this process, and gives the machine that launches its agent.

@@ -7,7 +7,7 @@ use super::custom::{Custom, Refused, may_be_kept};
 use super::ids::Shape;
 use super::meaning::{Meaning, as_claude, noise};
 use super::screen::Screen;
-use super::signs::Sight;
+use super::signs::{Phase, Sight};
 use super::spec::{Look, OPTIONS, Spec};
 use super::store::Store;
 use super::table::ALWAYS_KEPT;
@@ -83,6 +83,18 @@ impl Catalog {
     pub fn other_than(&self, kind: &str, recorded: Recorded<'_>) -> Option<&str> {
         let argv: Vec<Vec<u8>> = recorded.argv.iter().map(|word| word.as_bytes().to_vec()).collect();
         self.recognise(Program { exe: recorded.bin.as_bytes(), argv: &argv }).filter(|name| *name != kind)
+    }
+
+    /// Whether its screen or its title shows when its prompt line is open.
+    #[must_use]
+    pub fn shows_ready(&self, kind: &str) -> bool {
+        match self.known(kind) {
+            Some(Known::BuiltIn(spec)) => match &spec.look {
+                Look::Words(table) => table.shows(Phase::Ready),
+                Look::Own(_) => true,
+            },
+            Some(Known::Custom(_)) | None => false,
+        }
     }
 
     /// The file names of its program, the current one first; none when the provider is not known.

@@ -115,12 +115,15 @@ impl Screen {
         if !line.text.is_empty() {
             lines.push(line.end());
         }
+        // what an agent has not reached yet of a tall terminal is no part of what it shows
+        let shown = lines.iter().rposition(|line| !line.is_blank()).map_or(0, |last| last + 1);
+        lines.truncate(shown);
         let excess = lines.len().saturating_sub(MAX_LINES);
         lines.drain(..excess);
         Self { lines }
     }
 
-    /// Every line, from the top.
+    /// Every line, from the top to the last with something on it.
     pub(super) fn lines(&self) -> &[Line] {
         &self.lines
     }

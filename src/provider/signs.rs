@@ -106,6 +106,12 @@ const NEAR: usize = 14;
 impl Table {
     pub(super) const NONE: Self = Self { titles: &[], braille: false, words: &[] };
 
+    /// Whether any of its words say this.
+    pub(super) fn shows(&self, phase: Phase) -> bool {
+        let titles = self.titles.iter().map(|(_, says)| *says);
+        titles.chain(self.words.iter().map(|(_, says)| *says)).any(|says| says == phase)
+    }
+
     pub(super) fn look(&self, title: &str, screen: &Screen) -> Sight {
         if screen.is_dead() {
             return Sight::UNKNOWN;

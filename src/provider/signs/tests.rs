@@ -61,8 +61,13 @@ fn kind(file: &str) -> &str {
 #[test]
 fn every_recorded_phase_is_told() {
     for (file, title, phase, composer) in SEEN {
-        let seen = sight(kind(file), title, &recorded(file));
-        assert_eq!(seen, Sight { phase: *phase, composer: *composer, background: false }, "{file}");
+        let screen = recorded(file);
+        // a terminal may be taller than what is on it
+        for below in [0, 80] {
+            let seen = sight(kind(file), title, &(screen.clone() + &"\n".repeat(below)));
+            let wanted = Sight { phase: *phase, composer: *composer, background: false };
+            assert_eq!(seen, wanted, "{file} with {below} empty lines below");
+        }
     }
 }
 

@@ -108,6 +108,56 @@ fn a_first_prompt_is_handed_in_though_its_enter_was_missed() {
     assert_eq!(held.matches("\"first\\nsecond\"").count(), 1, "{held}");
 }
 
+/// What comes before its prompt line is open is lost to it, and it takes its time.
+#[test]
+fn a_first_prompt_waits_for_an_agent_that_comes_up_late() {
+    let home = Home::new();
+    let _tmux = habits(&home);
+    let [lost, up, heard] = ["lost", "up", "heard"].map(|name| home.root().join(name));
+    let screen = "──────\\r\\n❯ \\r\\n──────\\r\\n  ? for shortcuts\\r\\n";
+    let program = home.script(
+        "late",
+        &format!(
+            "#!/bin/sh\nstty raw -echo\ncat < /dev/tty >> '{}' &\n\
+             until [ -e '{}' ]; do sleep 0.02; done\nkill $!\nwait\n\
+             : > '{2}'\nprintf '{screen}'\nexec cat >> '{2}'\n",
+            lost.display(),
+            up.display(),
+            heard.display()
+        ),
+    );
+    let asked = Asked::of(&home);
+    let mut start =
+        home.ait_command(["start", "--agent", "claude", "--id", "s", "--prompt", "one\ntwo", "--agent-bin"]);
+    start.args([program.as_os_str(), "--format".as_ref(), "json".as_ref()]);
+    start.current_dir(home.project("alpha")).stdin(Stdio::null());
+    let mut start = Running::start(start.stdout(Stdio::piped()).stderr(Stdio::null()));
+    // it counts as standing, and is looked at on and on
+    wait_until("its record to be live", DEADLINE, || {
+        home.records().iter().any(|record| record["state"] == "live").then_some(())
+    });
+    let looks = asked.with("capture-pane").len();
+    wait_until("three looks more", DEADLINE, || {
+        (start.ended().is_some() || asked.with("capture-pane").len() >= looks + 3).then_some(())
+    });
+    assert!(start.ended().is_none(), "its prompt waits");
+    assert_eq!(asked.with("paste-buffer"), [[""; 0]; 0], "nothing is pasted");
+    assert_eq!(std::fs::read(&lost).unwrap_or_default(), b"");
+    std::fs::write(&up, "").unwrap();
+    assert_eq!(start.join(DEADLINE).code(), Some(0));
+    let mut said = String::new();
+    start.child().stdout.take().unwrap().read_to_string(&mut said).unwrap();
+    let said: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!((&said["ok"], said.get("warnings")), (&true.into(), None), "{said:#}");
+    wait_until("the prompt and its Enter", DEADLINE, || {
+        let heard = std::fs::read(&heard).unwrap_or_default();
+        heard.ends_with(b"\r").then_some(())
+    });
+    let heard = std::fs::read(&heard).unwrap();
+    assert!(heard.starts_with(b"one\ntwo\r"), "{:?}", String::from_utf8_lossy(&heard));
+    assert_eq!(std::fs::read(&lost).unwrap_or_default(), b"");
+}
+
 #[test]
 fn a_hermes_starts_with_its_word_for_a_talk() {
     let home = Home::new();
