@@ -99,8 +99,9 @@ pub fn read(text: &[u8]) -> Result<Parsed, Fault> {
     if text.iter().all(u8::is_ascii_whitespace) {
         return Ok(Parsed { version: VERSION, ..Parsed::default() });
     }
-    match serde_json::from_slice::<Good>(text) {
-        Ok(good) => {
+    // that it is text is looked at once, not again for each text in it
+    match std::str::from_utf8(text).map(serde_json::from_str::<Good>) {
+        Ok(Ok(good)) => {
             let version = check_version(good.version)?;
             let Shared(list) = good.sessions.ok_or_else(|| Fault::whole("sessions is not a list"))?;
             let count = list.len();
@@ -112,7 +113,7 @@ pub fn read(text: &[u8]) -> Result<Parsed, Fault> {
                 read_each(text)
             }
         }
-        Err(_) => read_each(text),
+        Ok(Err(_)) | Err(_) => read_each(text),
     }
 }
 

@@ -217,6 +217,15 @@ fn what_is_not_a_store_is_named_with_its_place() {
 }
 
 #[test]
+fn bytes_that_are_no_text_are_named_with_their_place() {
+    let at = EARLIER.find("/no/such").unwrap();
+    let mut text = EARLIER.as_bytes().to_vec();
+    text[at] = 0xff;
+    let fault = read(&text).unwrap_err();
+    assert!(fault.reason.contains("unicode") && fault.line > 1, "{fault}");
+}
+
+#[test]
 fn one_bad_record_is_set_aside_by_name_and_the_others_are_read() {
     for (good, bad, reason) in [
         ("\"pane_pid\": 41233", "\"pane_pid\": 0", "pane_id and pane_pid"),
