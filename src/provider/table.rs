@@ -2,6 +2,8 @@
 //!
 //! A name that says nothing of whose program it is (`agent`) is no provider's.
 
+use bstr::ByteSlice;
+
 use super::spec::Spec;
 use super::{claude, codex, copilot, gemini, hermes, opencode, others, pi, qwen};
 
@@ -108,14 +110,14 @@ impl Provider {
 
     /// The provider in whose installed package this file lies: `…/node_modules/@openai/codex/…`.
     pub(super) fn by_path(path: &[u8]) -> Option<Self> {
-        ROWS.iter()
-            .find(|row| {
-                row.packages.iter().any(|package| {
-                    let folder = format!("/node_modules/{package}/");
-                    path.windows(folder.len()).any(|part| part == folder.as_bytes())
-                })
-            })
-            .map(|row| row.provider)
+        const PACKAGES: &str = "/node_modules/";
+        let installed: Vec<&[u8]> = path.find_iter(PACKAGES).map(|at| &path[at + PACKAGES.len()..]).collect();
+        let is_of = |package: &str| {
+            let is_below = |rest: &[u8]| rest.starts_with(b"/");
+            installed.iter().any(|rest| rest.strip_prefix(package.as_bytes()).is_some_and(is_below))
+        };
+        let row = ROWS.iter().find(|row| row.packages.iter().any(|package| is_of(package)));
+        row.map(|row| row.provider)
     }
 
     /// The provider of a package as a launcher is told it: `@openai/codex@latest`, `npm:opencode-ai`.

@@ -153,9 +153,8 @@ impl Face {
             rows.pop();
             rows.push(format!("{} \x1b[2m{}\x1b[0m", words.mark, words.placeholder));
         }
-        if words.ruled {
-            rows.push(rule);
-        }
+        // without a rule an empty row parts what is typed from the footer
+        rows.push(if words.ruled { rule } else { String::new() });
         rows.push(cut(&footer, width));
         self.drawn = rows.len();
         rows.join("\r\n")
