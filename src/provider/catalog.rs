@@ -78,9 +78,13 @@ impl Catalog {
             .map(|custom| custom.name.as_str())
     }
 
-    /// The provider of whose program the recorded arguments are, where that is another one than `kind`.
+    /// The provider of whose program the recorded arguments are, where that is another one than `kind`. The program of one the user
+    /// described may run a built-in one's.
     #[must_use]
     pub fn other_than(&self, kind: &str, recorded: Recorded<'_>) -> Option<&str> {
+        if matches!(self.known(kind), Some(Known::Custom(_))) {
+            return None;
+        }
         let argv: Vec<Vec<u8>> = recorded.argv.iter().map(|word| word.as_bytes().to_vec()).collect();
         self.recognise(Program { exe: recorded.bin.as_bytes(), argv: &argv }).filter(|name| *name != kind)
     }

@@ -52,6 +52,16 @@ fn one_is_like_a_built_in_one() {
 }
 
 #[test]
+fn one_whose_program_runs_a_built_in_ones_is_no_other() {
+    let catalog = Catalog::new(vec![fine()]).unwrap();
+    let argv = words(&["/usr/bin/claude", "--resume"]);
+    let recorded = Recorded { argv: &argv, bin: "/usr/bin/claude" };
+    for (kind, other) in [("my-agent", None), ("claude", None), ("codex", Some("claude"))] {
+        assert_eq!(catalog.other_than(kind, recorded), other, "{kind}");
+    }
+}
+
+#[test]
 fn one_without_a_way_back_is_fine_and_cannot_be_resumed() {
     let catalog = Catalog::new(vec![Custom { resume: Vec::new(), ..fine() }]).unwrap();
     let back = catalog.resume_argv("my-agent", "a1", Recorded::default()).unwrap_err();
