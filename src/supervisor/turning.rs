@@ -19,6 +19,17 @@ use crate::turn::{Observation, Source, State, Turns, View};
 /// How long an agent waits for a tool until its title is looked at: one that asks first says so there, after 0.9 s (Codex:
 /// measured), and tmux tells of titles only once a second.
 const ASKS: Duration = Duration::from_secs(1);
+/// How long after that it is looked at once more. What came and went between two of tmux's looks it never tells: a request that was
+/// answered at once would stay. One that still stands by then tmux has seen.
+const TICK: Duration = Duration::from_millis(1_200);
+
+/// A look at titles that is to come.
+#[derive(Debug, Clone, Copy)]
+struct Look {
+    at: Duration,
+    /// None follows.
+    last: bool,
+}
 
 /// What is known of whom.
 #[derive(Debug, Default)]
@@ -27,7 +38,7 @@ pub(super) struct Turning {
     /// The titles as they were last read, with the launch they are of.
     read: BTreeMap<RecordId, (String, BString)>,
     /// Those that wait for a tool, and when their title is looked at.
-    calls: BTreeMap<RecordId, Duration>,
+    calls: BTreeMap<RecordId, Look>,
     catalog: Catalog,
 }
 
@@ -93,7 +104,7 @@ impl Supervisor {
     /// An agent waits for a tool, or does no longer.
     pub(super) fn called(&mut self, now: Now, id: RecordId, waits: bool) {
         if waits {
-            self.turning.calls.insert(id, now.mono + ASKS);
+            self.turning.calls.insert(id, Look { at: now.mono + ASKS, last: false });
         } else {
             self.turning.calls.remove(&id);
         }
@@ -101,16 +112,25 @@ impl Supervisor {
 
     /// When the titles are looked at.
     pub(super) fn titles_due(&self) -> Option<Duration> {
-        self.turning.calls.values().min().copied()
+        self.turning.calls.values().map(|look| look.at).min()
     }
 
-    /// Looks at the titles of those that have waited for a tool for so long: once for each.
+    /// Looks at the titles of those that have waited for a tool for so long: twice for each.
     pub(super) fn ask_titles(&mut self, now: Now) {
-        let due: Vec<RecordId> =
-            self.turning.calls.iter().filter(|(_, at)| now.mono >= **at).map(|(id, _)| *id).collect();
+        let due: Vec<(RecordId, Look)> = self
+            .turning
+            .calls
+            .iter()
+            .filter(|(_, look)| now.mono >= look.at)
+            .map(|(id, look)| (*id, *look))
+            .collect();
         let mut sockets = BTreeSet::new();
-        for id in due {
-            self.turning.calls.remove(&id);
+        for (id, look) in due {
+            if look.last {
+                self.turning.calls.remove(&id);
+            } else {
+                self.turning.calls.insert(id, Look { at: now.mono + TICK, last: true });
+            }
             let record = self.record(id).filter(|record| record.state.name() == StateName::Live);
             sockets
                 .extend(record.and_then(|record| Some(PathBuf::from(&record.ait.server.as_ref()?.socket))));
@@ -222,19 +242,23 @@ mod tests {
     }
 
     #[test]
-    fn the_title_of_one_that_waits_for_a_tool_is_looked_at_once() {
+    fn the_title_of_one_that_waits_for_a_tool_is_looked_at_twice() {
         let (mut stage, link) = watching();
         called(&mut stage, true);
         assert_eq!(stage.supervisor.titles_due(), Some(stage.mono + ASKS));
         assert_eq!(asked_after(&mut stage, ASKS / 2), None);
-        let tag = asked_after(&mut stage, ASKS / 2).expect("the titles");
-        assert_eq!((stage.supervisor.titles_due(), asked_after(&mut stage, ASKS * 2)), (None, None));
         let pane = PaneId(record("now").location.pane_id().unwrap().0);
-        let titles = Answer::Titles(vec![(pane, "[ ! ] Action Required | x".into())]);
-        let event = LinkEvent::Answer { tag, answer: titles };
-        stage.tell(Input::Link { socket: SOCKET.into(), link, event });
-        let turns = stage.supervisor.turning.of(record("now").id).expect("its turn");
-        assert_eq!(turns.phase, State::NeedsInput);
+        let answered = |stage: &mut Stage, time: Duration, title: &str| {
+            let tag = asked_after(stage, time).expect("the titles");
+            let titles = Answer::Titles(vec![(pane, title.into())]);
+            let event = LinkEvent::Answer { tag, answer: titles };
+            stage.tell(Input::Link { socket: SOCKET.into(), link, event });
+            stage.supervisor.turning.of.get(&record("now").id).expect("its turn").phase
+        };
+        assert_eq!(answered(&mut stage, ASKS / 2, "[ ! ] Action Required | x"), State::NeedsInput);
+        // tmux may never have seen that: whoever answers at once is asked by nobody any more
+        assert_ne!(answered(&mut stage, TICK, "x"), State::NeedsInput);
+        assert_eq!((stage.supervisor.titles_due(), asked_after(&mut stage, ASKS * 2)), (None, None));
         // one that has answered by then asks for nothing
         called(&mut stage, true);
         called(&mut stage, false);

@@ -81,9 +81,9 @@ impl Watch {
     /// Waits until it is at this; says how long that took.
     #[track_caller]
     fn until(&self, since: Instant, what: &str, state: &str) -> Seen {
-        let seen = wait_until(&format!("{state} after {what}: {:#?}", self.all()), DEADLINE, || {
-            self.all().last().filter(|last| last.state == state).cloned()
-        });
+        let now = || self.all().last().filter(|last| last.state == state).cloned();
+        let seen =
+            within(DEADLINE, now).unwrap_or_else(|| panic!("no {state} after {what}: {:#?}", self.all()));
         let took = seen.at.saturating_duration_since(since);
         println!("{what}: {state} by {} after {:.2} s", seen.source, took.as_secs_f32());
         seen
