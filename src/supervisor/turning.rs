@@ -21,7 +21,7 @@ use crate::turn::{Observation, Source, State, Turns, View};
 const ASKS: Duration = Duration::from_secs(1);
 /// How long after that it is looked at once more. What came and went between two of tmux's looks it never tells: a request that was
 /// answered at once would stay. One that still stands by then tmux has seen.
-const TICK: Duration = Duration::from_millis(1_200);
+const TICK: Duration = Duration::from_millis(1_100);
 
 /// A look at titles that is to come.
 #[derive(Debug, Clone, Copy)]
