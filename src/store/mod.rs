@@ -370,10 +370,14 @@ impl Store {
     fn compact(&self, files: &Files, now: Stamp) -> Result<(), StoreError> {
         let Some(told) = Archive::new(files).compact(now, self.keep)? else { return Ok(()) };
         tracing::info!("archive {} compacted: {told:?}", files.archive.display());
-        let there = self.load(files)?;
-        // what came back is in the store again
-        for id in told.forgotten.into_iter().filter(|id| there.records.get(*id).is_none()) {
-            turns::remove(&turns::folder(&self.paths, id));
+        // what came back is in the store again; one that is missing or broken does not say what is not
+        match self.load(files) {
+            Ok(there) if there.origin == Origin::Store && there.bad.is_empty() => {
+                for id in told.forgotten.into_iter().filter(|id| there.records.get(*id).is_none()) {
+                    turns::remove(&turns::folder(&self.paths, id));
+                }
+            }
+            Ok(_) | Err(_) => tracing::info!("the folders of what was forgotten stay"),
         }
         Ok(())
     }
