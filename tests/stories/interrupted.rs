@@ -14,12 +14,13 @@ fn captured(home: &Home, id: &str) -> bool {
 }
 
 /// A shell line that puts another server in the place of this one, in which a stranger has the pane `id`; the strangers are
-/// written to `file`. The server is gone once it is a zombie: not every process 1 collects what is left to it.
+/// written to `file`. A client that comes while the killed server's socket is still open, there or in a child of its that has
+/// not become a program yet, is told that the server exited, and starts none.
 fn another_server(tmux: &Tmux, id: &str, file: &std::path::Path) -> String {
     let (socket, server, file) = (tmux.socket_text(), tmux.server().pid, file.display());
     format!(
-        "kill -9 {server}; while [ -e /proc/{server}/exe ]; do sleep 0.02; done; s='{socket}'\n\
-         tmux -S \"$s\" -f /dev/null new-session -d -s main -n strange sleep 1000\n\
+        "kill -9 {server}; s='{socket}'\n\
+         until tmux -S \"$s\" -f /dev/null new-session -d -s main -n strange sleep 1000; do sleep 0.02; done\n\
          until tmux -S \"$s\" list-panes -a -F '#{{pane_id}}' | grep -qx '{id}'; do \
          tmux -S \"$s\" new-window -d -t main: sleep 1000; done\n\
          tmux -S \"$s\" list-panes -a -F '#{{pane_id}} #{{pane_pid}} sleep' >'{file}'"

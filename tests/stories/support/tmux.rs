@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::Home;
 use super::proc::Process;
 use super::run::Ran;
+use super::{DEADLINE, Home, wait_until};
 
 /// The tmux binary under test, as it is called.
 pub(crate) fn binary() -> std::ffi::OsString {
@@ -103,14 +103,20 @@ impl Tmux {
         Tmux { home: home.clone(), socket, configuration, start, server: Mutex::new(None) }
     }
 
-    /// Starts the server (again) on the same socket, with the first session, and remembers its process.
+    /// Starts the server (again) on the same socket, with the first session, and remembers its process. What a killed one left
+    /// may still hold the socket open (a child that has not become a program yet): a client that meets it is told that the
+    /// server exited, and starts none.
     #[track_caller]
     pub(crate) fn boot(&self) {
         let mut words: Vec<OsString> =
             ["new-session", "-d", "-x", "200", "-y", "50", "-s"].iter().map(OsString::from).collect();
         words.push(self.start.session.clone().into());
         words.extend(self.start.command.iter().map(OsString::from));
-        self.run(words).ok();
+        wait_until("a server that starts", DEADLINE, || {
+            let started = self.run(&words);
+            (!started.errors().starts_with("server exited")).then_some(started)
+        })
+        .ok();
         self.remember();
     }
 
