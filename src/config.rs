@@ -32,7 +32,8 @@ pub struct Config {
     pub recover: Policy,
     /// What becomes of agents that crashed by themselves. An end for want of memory is never made good by itself.
     pub recover_agents: Policy,
-    /// Automatic writes outside our own files: task files that agents were linked into follow their conversations.
+    /// Automatic writes outside our own files: task files that agents were linked into follow their conversations. With
+    /// [`Signals::tap`], when an agent last wrote anything is told as well: a guess at whether it waits.
     pub tracking: bool,
     /// `[archive]`.
     pub archive: Archive,

@@ -2,7 +2,7 @@
 //! were not there.
 
 use super::{Exit, Failure};
-use crate::config::Config;
+use crate::config::{Config, Signals};
 use crate::lifecycle::tap::Wanted;
 use crate::provider::Catalog;
 
@@ -27,5 +27,6 @@ pub(super) fn catalog_of(config: &Config) -> Result<Catalog, Failure> {
 
 /// What is read of what agents write, as the user wants it.
 pub(super) fn signals(config: &Config) -> Wanted {
-    Wanted { tap: config.signals.tap, answer: config.signals.answer }
+    let Signals { tap, answer } = config.signals;
+    Wanted { tap, answer, timing: config.tracking }
 }

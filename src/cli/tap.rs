@@ -12,6 +12,9 @@ use crate::store::{Paths, Store};
 pub(super) struct Args {
     /// The record whose agent is in the pane
     record: RecordId,
+    /// Tell when there was output, too
+    #[arg(long)]
+    timing: bool,
     /// Answer a program that asks whether OSC 7501 is understood: through this server …
     #[arg(long, requires_all = ["pane", "process", "tty"])]
     socket: Option<String>,
@@ -36,6 +39,6 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
         }
         _ => None,
     };
-    tap::run(&store, args.record, &catalog, answering.as_ref(), std::io::stdin().lock())?;
+    tap::run(&store, args.record, &catalog, answering.as_ref(), args.timing, std::io::stdin().lock())?;
     Ok(Exit::OK)
 }

@@ -1,5 +1,6 @@
 //! The tap of a pane: a process of ours behind tmux's `pipe-pane` that reads what an agent writes and keeps what it tells its
-//! terminal of its turn (OSC 7501, 9;4 and 133). Off unless `[signals] tap` says so, and only on panes started here.
+//! terminal of its turn (OSC 7501, 9;4 and 133). Off unless `[signals] tap` says so, and only on panes started here. With `tracking` it
+//! guesses as well: one that writes nothing for a while waits, as far as anybody can tell.
 //!
 //! tmux keeps in memory what a pipe's reader does not take: so one thread only drains, and what it finds it leaves for another,
 //! which writes. Where that one lags, what it has not taken yet is replaced by what came later. A pipe that is the user's own is
@@ -11,7 +12,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
 use rustix::termios::{LocalModes, tcgetattr};
@@ -24,12 +25,12 @@ use crate::store::{Store, turns};
 use crate::tmux::guarded::{self, Epoch, Guard, Outcome, Token};
 use crate::tmux::{OneShot, Unanswered};
 use crate::turn::terminal::{Scanner, Sign};
-use crate::turn::{Moment, Observation, Source};
+use crate::turn::{Moment, Observation, Source, State};
 
 /// How much is read at once, in bytes.
 const PIECE: usize = 64 * 1024;
-/// How often a source that says the same is written again, so that it does not count as old.
-const RENEWED: Duration = Duration::from_secs(60);
+/// How long an agent writes nothing before that is taken for a sign: none is known to draw its work less often.
+const QUIET: Duration = Duration::from_secs(10);
 /// What a terminal that understands OSC 7501 answers: `ESC ] 7501 ; ? ESC \`, as tmux takes bytes.
 const ANSWER: &str = "1b 5d 37 35 30 31 3b 3f 1b 5c";
 /// How long an answer is offered to a program that starts, and how often: it takes it only while it asks.
@@ -42,6 +43,8 @@ pub struct Wanted {
     pub tap: bool,
     /// Providers that nothing else tells of are answered that OSC 7501 is understood.
     pub answer: bool,
+    /// When there was output is told too.
+    pub timing: bool,
 }
 
 /// Opens the tap of an agent of this record that was just launched there, if the user wants one and the pane has no pipe. Where that
@@ -61,6 +64,9 @@ async fn opened(world: &World, record: &Record, at: &Started) -> Result<Outcome,
     let server = OneShot::new(&at.server.socket)?;
     let pane = at.pane.to_string();
     let mut words = vec![world.program.to_string_lossy().into_owned(), "tap".into(), record.id.to_string()];
+    if world.signals.timing {
+        words.push("--timing".into());
+    }
     if world.signals.answer && world.catalog.only_answers(&record.agent_kind) {
         let tty = server.run(["display-message", "-p", "-t", &pane, "#{pane_tty}"]).await?;
         let tty = String::from_utf8_lossy(&tty).trim().to_owned();
@@ -99,21 +105,25 @@ fn line(words: &[String]) -> Option<String> {
 /// What was found and is not written yet, the latest of each source.
 #[derive(Default)]
 struct Found {
-    all: Mutex<State>,
+    all: Mutex<Left>,
     more: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct Left {
     found: BTreeMap<Source, Observation>,
     /// The pane is gone.
     over: bool,
     /// The program spoke OSC 7501.
     spoke: bool,
+    /// When it last wrote anything.
+    wrote: Option<Instant>,
+    /// It has written nothing for [`QUIET`] since.
+    quiet: bool,
 }
 
 impl Found {
-    fn held(&self) -> MutexGuard<'_, State> {
+    fn held(&self) -> MutexGuard<'_, Left> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -140,6 +150,7 @@ pub fn run(
     id: RecordId,
     catalog: &Catalog,
     answering: Option<&Answering>,
+    timing: bool,
     mut from: impl Read,
 ) -> io::Result<()> {
     let found = Found::default();
@@ -147,6 +158,9 @@ pub fn run(
         threads.spawn(|| write(store, id, &found));
         if let Some(answering) = answering {
             threads.spawn(|| answer(answering, &found));
+        }
+        if timing {
+            threads.spawn(|| time(&found));
         }
         let drained = drain(store, id, catalog, &found, &mut from);
         found.held().over = true;
@@ -183,15 +197,47 @@ fn drain(
                 seen.extend(pane.sign(catalog, &kind, sign, now));
             }
         });
-        if !seen.is_empty() {
-            let mut held = found.held();
-            for one in seen {
-                held.spoke |= one.source == Source::Osc7501 && one.state.is_some();
-                held.found.insert(one.source, one);
-            }
-            drop(held);
+        let mut held = found.held();
+        let first = held.wrote.replace(Instant::now()).is_none();
+        if std::mem::take(&mut held.quiet) {
+            seen.push(Observation::of(Source::Timing, None, now, "output"));
+        }
+        let news = first || !seen.is_empty();
+        for one in seen {
+            held.spoke |= one.source == Source::Osc7501 && one.state.is_some();
+            held.found.insert(one.source, one);
+        }
+        drop(held);
+        if news {
             found.more.notify_all();
         }
+    }
+}
+
+/// Says when nothing has been written for [`QUIET`], and goes on saying it while it is so: what nobody renews is no evidence.
+fn time(found: &Found) {
+    let mut held = found.held();
+    let mut said = None;
+    while !held.over {
+        let Some(wrote) = held.wrote else {
+            held = found.more.wait(held).unwrap_or_else(PoisonError::into_inner);
+            continue;
+        };
+        let due = match said.filter(|_| held.quiet) {
+            Some(said) => said + turns::RENEWED,
+            None => wrote + QUIET,
+        };
+        let left = due.saturating_duration_since(Instant::now());
+        if !left.is_zero() {
+            held = found.more.wait_timeout(held, left).unwrap_or_else(PoisonError::into_inner).0;
+            continue;
+        }
+        held.quiet = true;
+        said = Some(Instant::now());
+        let now = Moment::from(jiff::Timestamp::now());
+        let quiet = Observation::of(Source::Timing, Some(State::Waiting), now, "quiet");
+        held.found.insert(Source::Timing, quiet);
+        found.more.notify_all();
     }
 }
 
@@ -208,7 +254,8 @@ fn write(store: &Store, id: RecordId, found: &Found) {
         for (source, seen) in all {
             let before = written.get(&source);
             let same = before.is_some_and(|before| {
-                (before.state, before.need) == (seen.state, seen.need) && before.at.age(seen.at) < RENEWED
+                (before.state, before.need) == (seen.state, seen.need)
+                    && before.at.age(seen.at) < turns::RENEWED
             });
             if !same && tell(store, id, &seen) {
                 written.insert(source, seen);

@@ -106,7 +106,7 @@ async fn come(
                 Until::NeedsInput => view.state == State::NeedsInput,
                 Until::Exited => false,
             };
-            if reached {
+            if reached && !view.is_guess() {
                 return Ok(Waited::Reached(Some(view)));
             }
             *last = Some(view);

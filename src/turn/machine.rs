@@ -58,7 +58,7 @@ pub struct Turns {
     /// What each source says.
     #[serde(default)]
     pub claims: BTreeMap<Source, Claim>,
-    /// The state at the last change, and since when it is so.
+    /// The state at the last change; unknown where that is no more than a guess.
     pub phase: State,
     /// When [`Turns::phase`] last changed.
     pub phase_at: Moment,
@@ -524,7 +524,8 @@ impl Turns {
     fn changed(&mut self, at: Moment) {
         self.revision += 1;
         self.heard_at = self.heard_at.max(at);
-        let phase = self.view(self.heard_at).state;
+        let view = self.view(self.heard_at);
+        let phase = if view.is_guess() { State::Unknown } else { view.state };
         if phase != self.phase {
             self.phase = phase;
             self.phase_at = at;

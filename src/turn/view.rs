@@ -118,12 +118,18 @@ impl View {
         Turns::default().view(Moment::default())
     }
 
+    /// Whether it is no more than a guess: it is shown with a `?`, and nothing is done because of it.
+    #[must_use]
+    pub fn is_guess(&self) -> bool {
+        self.source == Some(Source::Timing)
+    }
+
     /// The source in a person's words: `hook`, `timing?`, `-`.
     #[must_use]
     pub fn shown_source(&self) -> String {
         match self.source {
             None => "-".to_owned(),
-            Some(Source::Timing) => "timing?".to_owned(),
+            Some(source) if self.is_guess() => format!("{}?", source.word()),
             Some(source) => source.word().to_owned(),
         }
     }
@@ -131,10 +137,10 @@ impl View {
     /// The state in a person's words: `working`, `waiting?` where it is no more than a guess, `-`.
     #[must_use]
     pub fn shown_state(&self) -> String {
-        match (self.state, self.source) {
-            (State::Unknown, _) => "-".to_owned(),
-            (state, Some(Source::Timing)) => format!("{}?", state.word()),
-            (state, _) => state.word().to_owned(),
+        match self.state {
+            State::Unknown => "-".to_owned(),
+            state if self.is_guess() => format!("{}?", state.word()),
+            state => state.word().to_owned(),
         }
     }
 }

@@ -157,3 +157,32 @@ fn one_of_which_nothing_else_tells_is_answered_if_that_is_asked_for() {
         assert!(!screen.contains("7501"), "{screen}");
     }
 }
+
+/// A pi that writes when it is written to, and of which nothing else tells.
+const SILENT: &str = "#!/bin/bash\nprintf 'pi v1\\n'\nwhile IFS= read -r line; do printf 'heard\\n'; done\nexec sleep 1000000\n";
+
+#[test]
+fn silence_is_a_guess_that_nothing_acts_on_and_output_takes_it_back() {
+    for tracking in [true, false] {
+        let home = Home::new();
+        let tmux = Tmux::start(&home);
+        settings(&home, &format!("tracking = {tracking}\n[signals]\ntap = true\n"));
+        let _supervisor = Supervisor::start(&home, &[&tmux]);
+        home.script("pi", SILENT);
+        let told = data(&ait(&home, &["start", "--agent", "pi", "--format", "json"]).ok(), "start");
+        let id = told["id"].as_str().unwrap();
+        let pane = home.record(id).unwrap()["pane_id"].as_str().unwrap().to_owned();
+        let quiet = || (claim(&home, id, "timing") == "waiting").then_some(());
+        if !tracking {
+            wait::stays("nobody guesses", Duration::from_secs(13), || quiet().is_none());
+            continue;
+        }
+        wait_until("its silence", DEADLINE, quiet);
+        let why = ait(&home, &["explain", id]).ok().text();
+        assert!(why.contains("waiting?") && why.contains("timing?"), "{why}");
+        ait(&home, &["wait", id, "--until", "waiting", "--timeout", "1s"]).code(13);
+        tmux.ok(["send-keys", "-t", &pane, "x", "Enter"]);
+        wait_until("its output", DEADLINE, || claim(&home, id, "timing").is_null().then_some(()));
+        wait_until("its silence again", DEADLINE, quiet);
+    }
+}

@@ -55,7 +55,7 @@ impl Performer<'_> {
         if let Some(entry) = record.agent_process().and_then(|agent| identity::listed(&agent, environment)) {
             turns.observe(&entry.observation(now));
         }
-        let view = turns.view(now);
+        let view = Some(turns.view(now)).filter(|view| !view.is_guess())?;
         let mood = match view.state {
             State::Starting => Mood::Starting,
             // what goes on behind a turn is told apart

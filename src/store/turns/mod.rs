@@ -40,6 +40,8 @@ pub(super) use sweep::remove;
 const LIMIT: u64 = 256 * 1024;
 /// The format of `activity.json`.
 const FORMAT: &str = "ait.activity.v1";
+/// How often what a source still shows is written again, so that it does not count as old.
+pub const RENEWED: Duration = Duration::from_secs(30);
 /// How often a writer looks whether another one is done, and how long it waits between.
 const TRIES: (usize, Duration) = (20, Duration::from_millis(5));
 
@@ -173,11 +175,12 @@ pub fn tell(paths: &Paths, whose: &Whose, event: &Event) -> Result<Told, TurnErr
 pub fn observe(paths: &Paths, whose: &Whose, seen: &Observation) -> Result<Option<Turns>, TurnError> {
     let book = Book::open(paths, whose.record)?;
     let mut turns = book.current(whose, seen.at)?;
-    if !turns.observe(seen) {
-        return Ok(None);
+    let heard = turns.claims.get(&seen.source).map(|claim| claim.seen);
+    let news = turns.observe(seen);
+    if news || heard.is_some_and(|heard| heard.age(seen.at) >= RENEWED) {
+        book.write(&turns)?;
     }
-    book.write(&turns)?;
-    Ok(Some(turns))
+    Ok(news.then_some(turns))
 }
 
 /// The agent was launched anew; where it was heard of already, nothing is to be said.

@@ -298,6 +298,9 @@ fn an_observation_is_written_once_and_a_launch_begins_anew() {
     assert_eq!(observe(&here.paths, &here.whose, &spins(10)).unwrap(), None);
     assert_eq!(here.files(), files);
     assert_eq!(here.state(), State::Working);
+    // one that goes on is kept from growing old
+    assert_eq!(observe(&here.paths, &here.whose, &spins(60_000)).unwrap(), None);
+    assert_eq!(view(&here.paths, &here.whose, moment(80_000)).state, State::Working);
     here.whose.runtime = "two".into();
     assert_eq!(here.state(), State::Unknown, "what was seen was of the launch before");
     begin(&here.paths, &here.whose, moment(0)).unwrap();

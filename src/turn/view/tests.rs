@@ -49,6 +49,7 @@ fn nothing_heard_is_unknown_and_a_guess_is_shown_as_one() {
     let view = turns.view(at(1));
     assert_eq!((view.shown_state().as_str(), view.shown_source().as_str()), ("waiting?", "timing?"));
     assert_eq!(view.confidence, Some(Confidence::Inferred));
+    assert_eq!(turns.phase, State::Unknown, "nothing follows from a guess");
     assert_eq!(turns.view(at(61)).state, State::Unknown, "a guess does not grow into idle");
 }
 
