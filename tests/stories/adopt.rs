@@ -264,8 +264,11 @@ fn a_conversation_that_was_not_known_yet_is_noted_by_the_next_run() {
     let away = home.root().join("not-yet");
     wait_until("the agent to be in the list", DEADLINE, || agent.known_conversation());
     std::fs::rename(&list, &away).unwrap();
+    // it writes there whenever something changes, its terminal's size too, and must find no place to
+    std::fs::write(&list, "").unwrap();
     let id = agent.adopt(&tmux);
     assert_eq!(home.record(&id).unwrap()["codeagent_session_id"], "");
+    std::fs::remove_file(&list).unwrap();
     std::fs::rename(&away, &list).unwrap();
     let planned = home.ait(["adopt", "--all", "--dry-run", "--json"]).ok().json();
     assert_eq!(line(&planned, &agent.pane.id)["note"], "");

@@ -167,6 +167,8 @@ fn settings_that_cannot_be_taken_are_said_and_nothing_is_done() {
     let other = Fake::claude(&tmux, "main", "lamp", &home.project("beta"));
     other.prompt(&tmux, "hello");
     let frozen = other.adopt(&tmux);
+    // its hook tells of the end of the turn after the screen does
+    home.ait(["wait", &frozen, "--until", "waiting", "--timeout", "60s"]).ok();
     home.ait(["freeze", &frozen]).ok();
     let process = agent.process();
     let built_in = "[providers.claude]\nbinary = \"mine\"\n";

@@ -73,6 +73,8 @@ pub struct Freeze {
     /// How often the stand-in was started again.
     stands: usize,
     sight: Sight,
+    /// Nobody told of the agent, and it was looked at from the beginning again.
+    again: bool,
     /// The provider's file of the conversation.
     transcript: String,
     /// What the agent's processes have of memory to themselves, in bytes.
@@ -158,6 +160,7 @@ impl Freeze {
             course: Course::new(Act::Read),
             stands: 0,
             sight: Sight::unknown(),
+            again: false,
             transcript: String::new(),
             memory: None,
         }
@@ -249,11 +252,9 @@ impl Freeze {
         };
         let target = Target { agent, process, ..target };
         if matches!(target.record.ait.host, Some(Host::Shell { .. })) && !self.forced() {
-            let others: Vec<String> = family
-                .other_jobs(&target.process, &target.agent)
-                .iter()
-                .map(|kin| format!("{} ({})", kin.name, kin.id.pid))
-                .collect();
+            let jobs = family.other_jobs(&target.process, &target.agent);
+            let others: Vec<String> =
+                jobs.iter().map(|kin| format!("{} ({})", kin.name, kin.id.pid)).collect();
             if !others.is_empty() {
                 let seen = format!("its shell has other jobs: {}", others.join(", "));
                 let hint = "--force ends them with the shell";
@@ -266,6 +267,10 @@ impl Freeze {
 
     fn examined(&mut self, target: Target, sight: Sight) {
         if let Some(refusal) = judge(&sight, self.order.policy) {
+            // nobody tells of one that is being ended: its record says so by now
+            if sight.mood == Mood::Unknown && !std::mem::replace(&mut self.again, true) {
+                return self.go(Stage::Reading, Act::Read);
+            }
             return self.finish(refusal.outcome());
         }
         self.sight = sight;
