@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::support::tmux::Start;
-use crate::support::{AIT, Home, Ran, Tmux, proc, wait_until};
+use crate::support::{AIT, Home, Ran, Tmux, proc, wait, wait_until};
 
 /// The demo ends by itself in well under a minute; a loaded machine is given more.
 const WHOLE: Duration = Duration::from_secs(100);
@@ -106,7 +106,8 @@ fn interrupted_or_killed_it_leaves_nothing_either() {
         let pane = tmux.session("demo", &home.home(), &["sh", "-c", &line]);
         tmux.ok(["set-option", "-p", "-t", &pane.id, "remain-on-exit", "on"]);
         let screen = || tmux.ok(["capture-pane", "-p", "-S", "-", "-t", &pane.id]);
-        wait_until("the act", WHOLE, || screen().contains(act).then_some(()));
+        let comes = wait::within(WHOLE, || screen().contains(act).then_some(()));
+        assert!(comes.is_some(), "{words} does not come to `{act}`:\n{}", screen());
         let ours = |process: &proc::Process| proc::command(process.pid).ends_with(&format!(" {words}"));
         if key == "C-c" {
             tmux.ok(["send-keys", "-t", &pane.id, "C-c"]);
