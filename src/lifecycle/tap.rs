@@ -29,7 +29,7 @@ use crate::turn::{Moment, Observation, Source, State};
 
 /// How much is read at once, in bytes.
 const PIECE: usize = 64 * 1024;
-/// How long an agent writes nothing before that is taken for a sign: none is known to draw its work less often.
+/// How long an agent writes nothing before that is taken for a sign. Chosen, not measured.
 const QUIET: Duration = Duration::from_secs(10);
 /// What a terminal that understands OSC 7501 answers: `ESC ] 7501 ; ? ESC \`, as tmux takes bytes.
 const ANSWER: &str = "1b 5d 37 35 30 31 3b 3f 1b 5c";

@@ -264,7 +264,7 @@ fn a_conversation_that_was_not_known_yet_is_noted_by_the_next_run() {
     let away = home.root().join("not-yet");
     wait_until("the agent to be in the list", DEADLINE, || agent.known_conversation());
     std::fs::rename(&list, &away).unwrap();
-    // it writes there whenever something changes, its terminal's size too, and must find no place to
+    // it writes there whenever something changes, when it is told its place in tmux too, and must not find it
     std::fs::write(&list, "").unwrap();
     let id = agent.adopt(&tmux);
     assert_eq!(home.record(&id).unwrap()["codeagent_session_id"], "");

@@ -158,8 +158,9 @@ fn one_of_which_nothing_else_tells_is_answered_if_that_is_asked_for() {
     }
 }
 
-/// A pi that writes when it is written to, and of which nothing else tells.
-const SILENT: &str = "#!/bin/bash\nprintf 'pi v1\\n'\nwhile IFS= read -r line; do printf 'heard\\n'; done\nexec sleep 1000000\n";
+/// An agent that writes when it is written to, and of which nothing else tells.
+const SILENT: &str =
+    "#!/bin/bash\nprintf 'v1\\n'\nwhile IFS= read -r line; do printf 'heard\\n'; done\nexec sleep 1000000\n";
 
 #[test]
 fn silence_is_a_guess_that_nothing_acts_on_and_output_takes_it_back() {
@@ -168,10 +169,11 @@ fn silence_is_a_guess_that_nothing_acts_on_and_output_takes_it_back() {
         let tmux = Tmux::start(&home);
         settings(&home, &format!("tracking = {tracking}\n[signals]\ntap = true\n"));
         let _supervisor = Supervisor::start(&home, &[&tmux]);
-        home.script("pi", SILENT);
-        let told = data(&ait(&home, &["start", "--agent", "pi", "--format", "json"]).ok(), "start");
+        home.script("claude", SILENT);
+        let told = data(&ait(&home, &["start", "--agent", "claude", "--format", "json"]).ok(), "start");
         let id = told["id"].as_str().unwrap();
         let pane = home.record(id).unwrap()["pane_id"].as_str().unwrap().to_owned();
+        assert!(tapped(&tmux, &pane));
         let quiet = || (claim(&home, id, "timing") == "waiting").then_some(());
         if !tracking {
             wait::stays("nobody guesses", Duration::from_secs(13), || quiet().is_none());
@@ -181,6 +183,8 @@ fn silence_is_a_guess_that_nothing_acts_on_and_output_takes_it_back() {
         let why = ait(&home, &["explain", id]).ok().text();
         assert!(why.contains("waiting?") && why.contains("timing?"), "{why}");
         ait(&home, &["wait", id, "--until", "waiting", "--timeout", "1s"]).code(13);
+        let refused = home.ait(["freeze", id, "--json"]).code(12).json();
+        assert_eq!(refused["word"], "unknown", "{refused}");
         tmux.ok(["send-keys", "-t", &pane, "x", "Enter"]);
         wait_until("its output", DEADLINE, || claim(&home, id, "timing").is_null().then_some(()));
         wait_until("its silence again", DEADLINE, quiet);

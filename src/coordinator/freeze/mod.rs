@@ -74,7 +74,7 @@ pub struct Freeze {
     stands: usize,
     sight: Sight,
     /// Nobody told of the agent, and it was looked at from the beginning again.
-    again: bool,
+    looked_twice: bool,
     /// The provider's file of the conversation.
     transcript: String,
     /// What the agent's processes have of memory to themselves, in bytes.
@@ -160,7 +160,7 @@ impl Freeze {
             course: Course::new(Act::Read),
             stands: 0,
             sight: Sight::unknown(),
-            again: false,
+            looked_twice: false,
             transcript: String::new(),
             memory: None,
         }
@@ -268,7 +268,7 @@ impl Freeze {
     fn examined(&mut self, target: Target, sight: Sight) {
         if let Some(refusal) = judge(&sight, self.order.policy) {
             // nobody tells of one that is being ended: its record says so by now
-            if sight.mood == Mood::Unknown && !std::mem::replace(&mut self.again, true) {
+            if sight.mood == Mood::Unknown && !std::mem::replace(&mut self.looked_twice, true) {
                 return self.go(Stage::Reading, Act::Read);
             }
             return self.finish(refusal.outcome());
