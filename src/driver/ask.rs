@@ -100,7 +100,8 @@ impl Asked {
                 Open::Order
             }
             Ask::Nudge { by_child: true } => {
-                client.send(tag.0 * PARTS, &tmux_control::Command::new("run-shell").arg("true"))?;
+                // not waited for: the same fault (R9) can lose this child's end, and a client that waits hears nothing more
+                client.send(tag.0 * PARTS, &tmux_control::Command::new("run-shell").args(["-b", "true"]))?;
                 Open::Order
             }
             Ask::Stamp { .. }

@@ -326,7 +326,7 @@ pub enum Ask {
     Pane(PaneId),
     /// Make the server collect its dead children.
     Nudge {
-        /// By the end of a child of its own rather than by the signal that tells of one: slower, and sure.
+        /// By the end of a child of its own rather than by the signal that tells of one: later, and where no signal reaches it.
         by_child: bool,
     },
     /// What the user's own settings make of this pane's death.

@@ -50,7 +50,7 @@ impl Dying {
         }
     }
 
-    /// Whether the next nudge is the slow and sure one.
+    /// Whether the next nudge is the one by a child.
     pub(super) fn is_stubborn(&self) -> bool {
         self.nudges >= AT_ONCE - 1
     }

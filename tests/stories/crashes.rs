@@ -40,7 +40,7 @@ fn killed_again_and_again_it_leaks_nothing() {
     assert_eq!(tmux.format("main:", "#{pid}"), server.pid.to_string());
     // tmux may miss a child's end (R9), with nobody left to nudge it: the next end of a child makes it collect them all
     wait_until("no zombie of tmux", DEADLINE, || {
-        tmux.ok(["run-shell", "true"]);
+        tmux.collect();
         proc::zombies(server.pid).is_empty().then_some(())
     });
     // what a killed one asked last ends a moment after it

@@ -71,7 +71,7 @@ fn claude_knows_a_conversation_only_by_its_id_and_its_folder() {
         let agent = Fake::window(&tmux, "main", "two", cwd, "claude", &["--resume", &id]);
         agent.said_until(&tmux, &format!("No conversation found with session ID: {id}"));
         wait_until("its status", DEADLINE, || {
-            tmux.ok(["run-shell", "true"]);
+            tmux.collect();
             (tmux.format(&agent.pane.id, "#{pane_dead_status}") == "1").then_some(())
         });
     }
@@ -91,7 +91,7 @@ fn claude_ends_on_signals_as_the_real_one_does() {
         process.signal(signal);
         assert!(process.dies(DEADLINE));
         wait_until("its status", DEADLINE, || {
-            tmux.ok(["run-shell", "true"]);
+            tmux.collect();
             (tmux.format(&agent.pane.id, "#{pane_dead_status}") == status).then_some(())
         });
         assert_eq!(home.claude_registry(process.pid), None, "{signal:?}");
@@ -156,7 +156,7 @@ fn codex_holds_its_rollout_open_and_fires_from_the_first_prompt_on() {
     outer.signal(Signal::TERM);
     assert!(outer.dies(DEADLINE) && inner.dies(DEADLINE));
     wait_until("its end", DEADLINE, || {
-        tmux.ok(["run-shell", "true"]);
+        tmux.collect();
         (tmux.format(&agent.pane.id, "#{pane_dead_signal}") == "15").then_some(())
     });
     let again = Fake::window(&tmux, "main", "one", &root, "codex", &["resume", &id, "--no-daemon"]).up(&tmux);
@@ -234,7 +234,7 @@ fn manners_are_as_asked() {
     home.manners("claude", json!({ "directories": { beta.to_str().unwrap(): { "exit": 3 } } }));
     let agent = Fake::window(&tmux, "main", "exit", &beta, "claude", &[]);
     wait_until("its status", DEADLINE, || {
-        tmux.ok(["run-shell", "true"]);
+        tmux.collect();
         (tmux.format(&agent.pane.id, "#{pane_dead_status}") == "3").then_some(())
     });
     // a conversation to come back to
@@ -276,7 +276,8 @@ fn manners_are_as_asked() {
     process.signal(Signal::KILL);
     let left: u32 = std::fs::read_to_string(left).unwrap().parse().unwrap();
     let left = proc::Process::of(left).expect("it left a process behind");
-    assert!(left.alive() && left.end(DEADLINE));
+    // started by one that blocks them, it hears neither HUP nor TERM
+    assert!(left.signal(Signal::KILL) && left.dies(DEADLINE));
     // a dialog that leaves at a bare Enter
     home.manners("claude", json!({ "dialog": "trust" }));
     let agent = Fake::window(&tmux, "main", "trust", &root, "claude", &[]);

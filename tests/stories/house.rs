@@ -430,6 +430,38 @@ fn stories_wait_for_states() {
     }
 }
 
+/// Builds of tmux with libutempter can miss the end of a program that `run-shell` runs (R9), and the client that waits for it,
+/// or the connection with all that is asked on it after, then hears nothing more.
+fn waits_for_a_program_of_tmux(source: &Source) -> bool {
+    let word = "\"run-shell\"";
+    let mut calls = source.whole.match_indices(word).map(|(at, _)| &source.whole[at + word.len()..]);
+    calls.any(|after| {
+        !after.trim_start_matches([',', ')', ' ', '.']).trim_start_matches("args([").starts_with("\"-b\"")
+    })
+}
+
+#[test]
+fn nobody_waits_for_a_program_of_tmux() {
+    let this = Path::new("tests/stories/house.rs");
+    for folder in ["src", "parser/src", "tests"] {
+        for source in sources(folder).iter().filter(|source| source.path != this) {
+            assert!(
+                !waits_for_a_program_of_tmux(source),
+                "{}: `run-shell` without `-b`",
+                source.path.display()
+            );
+        }
+    }
+    for (text, waits) in [
+        ("server.run([\"run-shell\", \"true\"])", true),
+        ("Command::new(\"run-shell\").arg(\"true\")", true),
+        ("server.run([\"run-shell\", \"-b\", \"true\"])", false),
+        ("Command::new(\"run-shell\").args([\"-b\", \"true\"])", false),
+    ] {
+        assert_eq!(waits_for_a_program_of_tmux(&Source::new("src/a.rs", text)), waits, "{text}");
+    }
+}
+
 #[test]
 fn a_broken_rule_is_seen() {
     for (path, text, complaint) in [

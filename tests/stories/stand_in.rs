@@ -23,7 +23,7 @@ fn it_ends_with_the_status_or_the_signal_it_is_told() {
         assert!(process.dies(DEADLINE), "{line}");
         wait_until("the status", DEADLINE, || {
             // Builds with libutempter learn of the end only when another child ends.
-            tmux.ok(["run-shell", "true"]);
+            tmux.collect();
             let told = tmux.format(&pane.id, "#{pane_dead} #{pane_dead_status}/#{pane_dead_signal}");
             (told == format!("1 {status}/{signal}")).then_some(())
         });

@@ -101,7 +101,8 @@ impl Performer<'_> {
                 Row::There(there) => is_over(there, process),
                 Row::Ended | Row::Gone | Row::Unknown => false,
             };
-            if !is_untold || server.run(["run-shell", "true"]).await.is_err() {
+            // not waited for: the same builds can lose the end of this process as well
+            if !is_untold || server.run(["run-shell", "-b", "true"]).await.is_err() {
                 return row;
             }
             row = self::row(server, pane).await;

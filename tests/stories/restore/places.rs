@@ -111,7 +111,7 @@ fn a_restored_pane_closes_with_its_agent_where_no_supervisor_runs() {
     assert_eq!(tmux.ok(["show-options", "-p", "-v", "-t", &agent.pane.id, "remain-on-exit"]), "");
     agent.leave(&tmux);
     crate::support::wait_until("its pane to close", crate::support::DEADLINE, || {
-        tmux.ok(["run-shell", "true"]);
+        tmux.collect();
         (!tmux.panes().iter().any(|pane| pane.id == agent.pane.id)).then_some(())
     });
 }

@@ -51,6 +51,7 @@ impl Ran {
             && !process.dies(COMMAND_DEADLINE)
         {
             process.signal(rustix::process::Signal::KILL);
+            let _ = child.wait();
             panic!("still running after {COMMAND_DEADLINE:?}: {line}");
         }
         let status = child.wait().unwrap();

@@ -233,6 +233,13 @@ impl Tmux {
         panes
     }
 
+    /// Makes the server collect its dead children: builds with libutempter miss the end of one until they hear of another (R9).
+    /// By the signal alone: they can miss the end of a `run-shell` as well, and its client then waits for ever.
+    #[track_caller]
+    pub(crate) fn collect(&self) {
+        assert!(self.server().signal(Signal::CHILD), "the server runs");
+    }
+
     /// Ends the server with `signal` and waits for its death.
     #[track_caller]
     pub(crate) fn kill(&self, signal: Signal) {

@@ -55,7 +55,7 @@ async fn only_a_dead_pane_with_this_stamp_in_this_life_is_closed() {
     assert_eq!(done(&client, &mut events, &kill(ID, guard())).await, Outcome::NotMet, "it lives");
     assert!(pane.process().signal(Signal::KILL));
     wait_for("its death", || {
-        tmux.ok(["run-shell", "true"]);
+        tmux.collect();
         (tmux.format(&pane.id, "#{pane_dead}") == "1").then_some(())
     })
     .await;
@@ -176,7 +176,7 @@ async fn a_stamp_alone_gives_nobody_up() {
     let pid = tmux.format(&pane.id, "#{pane_pid}").parse().unwrap();
     proc::Process::of(pid).unwrap().signal(Signal::KILL);
     wait_until("tmux to know of its end", DEADLINE, || {
-        tmux.ok(["run-shell", "true"]);
+        tmux.collect();
         (tmux.format(&pane.id, "#{pane_dead}") == "1").then_some(())
     });
     let act = guarded::kill_standin(guard(), id(), token());

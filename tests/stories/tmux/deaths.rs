@@ -36,7 +36,7 @@ async fn a_death_in_any_session_kept_or_not_is_told_by_the_process_and_its_statu
             watched_death(&pane, || assert!(pane.process().signal(signal))).await;
             // the server learns a moment later, and in builds with libutempter only with the next child that ends
             let seen = loop {
-                let _ = client.ask(&Command::new("run-shell").arg("true")).await.unwrap();
+                let _ = client.ask(&Command::new("run-shell").args(["-b", "true"])).await.unwrap();
                 let rows = listed(&client).await;
                 match rows.panes.into_iter().find(|row| row.id.to_string() == pane.id) {
                     Some(row) if kept && row.dead && row.signal.is_some() => break Some(row),
@@ -65,7 +65,7 @@ async fn an_exit_status_is_there_after_another_child_has_ended() {
         })
         .await;
         let row = loop {
-            let _ = client.ask(&Command::new("run-shell").arg("true")).await.unwrap();
+            let _ = client.ask(&Command::new("run-shell").args(["-b", "true"])).await.unwrap();
             let rows = listed(&client).await;
             let row = rows.panes.into_iter().find(|row| row.id.to_string() == pane.id).unwrap();
             if row.dead && row.status.is_some() {
