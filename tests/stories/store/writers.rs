@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::super::support::Home;
 use super::{record, upsert};
@@ -74,8 +74,8 @@ fn a_writer_killed_at_any_moment_leaves_a_whole_store_and_no_lock() {
         child.wait().unwrap();
         assert!(home.record(&id).is_some(), "the store is whole after turn {turn}");
     }
-    let ran = record(&home, ["fill-task", &id, "--task-id", "1"]).ok();
-    assert!(ran.took < Duration::from_secs(2), "no stale lock: {:?}", ran.took);
+    // a lock that nobody holds any more would make it say `LOCK_BUSY`
+    record(&home, ["fill-task", &id, "--task-id", "1"]).ok();
     let left = fs::read_dir(home.store().parent().unwrap()).unwrap().flatten();
     let left: Vec<_> = left.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     assert!(left.iter().all(|name| !name.ends_with(".tmp") && !name.contains("lockd")), "{left:?}");
