@@ -14,6 +14,7 @@ use crate::api::{Hello, MAX_LINE, Request, Response, StatusReport, TurnStatus, V
 use crate::process::{self, Delivery, ProcessError, Signal};
 use crate::record::RecordId;
 use crate::store::{Files, Seen, StoreError, Supervising, SupervisorLock};
+use crate::turn::{Moment, Turns, View};
 
 /// How long one answer may take.
 const DEADLINE: Duration = Duration::from_secs(5);
@@ -67,6 +68,26 @@ pub fn find(files: &Files) -> Result<Found, ClientError> {
         Seen::Held(said) => Found::Running(said),
         Seen::Free(last) => Found::Nobody(last),
     })
+}
+
+/// What a record's turn, as it is written, comes to now. Where a claim is too old to count, a supervisor that watches the agent is
+/// asked whether its source still shows it.
+#[must_use]
+pub fn view(files: &Files, record: RecordId, mut turns: Turns, now: Moment) -> View {
+    if turns.is_old(now)
+        && let Some(told) = told(files, record)
+    {
+        turns.renew(&told);
+    }
+    turns.view(now)
+}
+
+/// What the supervisor says a record's agent is at, if one answers and knows it.
+fn told(files: &Files, record: RecordId) -> Option<View> {
+    let Ok(Found::Running(Some(said))) = find(files) else { return None };
+    let all = Client::connect(&said).and_then(|mut client| client.turns()).ok()?;
+    let record = record.to_string();
+    all.into_iter().find(|one| one.record == record).map(|one| one.turn)
 }
 
 /// A connection to a supervisor.

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::identity;
+use crate::client;
 use crate::process::{self, Opened, ProcessId, Watch};
 use crate::record::{Liveness, Record, RecordId, State as RecordState};
 use crate::store::{Store, StoreError, turns};
@@ -156,7 +157,7 @@ fn view(store: &Store, record: &Record) -> View {
     if let Some(entry) = record.agent_process().and_then(|agent| identity::listed(&agent, environment)) {
         turns.observe(&entry.observation(now));
     }
-    turns.view(now)
+    client::view(&store.paths().files(), record.id, turns, now)
 }
 
 /// The end of a process; never where none is watched or its watch fails.

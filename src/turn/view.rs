@@ -42,6 +42,10 @@ pub fn expiry(source: Source, state: State, moves: bool) -> Duration {
     Duration::from_secs(seconds)
 }
 
+fn is_expired(source: Source, claim: &Claim, now: Moment) -> bool {
+    claim.seen.age(now) > expiry(source, claim.state, claim.moves)
+}
+
 /// What an agent is at.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct View {
@@ -152,6 +156,24 @@ impl Turns {
         self.view_while(now, |_| false)
     }
 
+    /// Whether nobody renewed one of the claims in time, by what is known here.
+    #[must_use]
+    pub fn is_old(&self, now: Moment) -> bool {
+        self.claims.iter().any(|(source, claim)| is_expired(*source, claim, now))
+    }
+
+    /// Takes over when each source was last heard from somebody who hears more than what changes: what a title or a list of
+    /// running agents shows is written once, and stands for as long as it stands.
+    pub fn renew(&mut self, told: &View) {
+        for evidence in &told.why {
+            if let Some(claim) = self.claims.get_mut(&evidence.source)
+                && claim.state == evidence.says
+            {
+                claim.seen = claim.seen.max(evidence.seen);
+            }
+        }
+    }
+
     /// The same, where `stands` says of which sources somebody would have heard a change: what they last said holds now. What
     /// would move if it were true is not held by that.
     #[must_use]
@@ -171,7 +193,7 @@ impl Turns {
         let mut winner: Option<usize> = None;
         let mut contradiction = None;
         for (at, (source, claim)) in held.iter().enumerate() {
-            if claim.seen.age(now) > expiry(*source, claim.state, claim.moves) {
+            if is_expired(*source, claim, now) {
                 continue;
             }
             if let Some(by) = claim.corrected {

@@ -106,6 +106,40 @@ fn an_agent_without_hooks_is_told_by_its_title() {
     assert_eq!(again["since"], told["since"]);
     agent.say(&tmux, "ask me [[ask]]");
     until(&home, &id, "needs_input", &["title"]);
+    // that a title stands is written nowhere, and every command knows of it from the supervisor
+    let told = heard_long_ago(&home, &id);
+    assert_eq!(told["claims"]["title"]["state"], "needs_input", "{told:#}");
+    assert_eq!(phases(&home, &id), ["needs_input"; 4]);
+    home.ait(["wait", &id, "--until", "needs_input", "--timeout", "60s"]).ok();
+    // without one it may be over since
+    drop(supervisor);
+    assert_eq!(phases(&home, &id), ["", "unknown", "unknown", "unknown"]);
+    home.ait(["wait", &id, "--until", "needs_input", "--timeout", "1s"]).code(13);
+}
+
+/// Makes what is written of an agent's turn look as if no source had been heard for a day; what is written then.
+fn heard_long_ago(home: &Home, id: &str) -> Value {
+    let path = home.home().join(".local/state/ait/sessions").join(id).join("activity.json");
+    let mut written: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    for claim in written["claims"].as_object_mut().unwrap().values_mut() {
+        claim["seen"] = json!("2026-01-01T00:00:00.000Z");
+    }
+    fs::write(&path, serde_json::to_vec(&written).unwrap()).unwrap();
+    written
+}
+
+/// What the commands that tell of a turn say of it: `list`, `show`, `glance`, `activity status`.
+fn phases(home: &Home, id: &str) -> [String; 4] {
+    let phase = |session: &Value| session["turn_state"]["phase"].as_str().unwrap_or_default().to_owned();
+    let of = |words: &[&str]| home.ait([words, &["--format", "json"]].concat()).ok().json()["data"].clone();
+    let list = of(&["list", "--all"]);
+    let listed = list.as_array().unwrap().iter().find(|one| one["id"] == id).unwrap();
+    [
+        phase(listed),
+        phase(&of(&["show", id])),
+        phase(&of(&["glance", id])),
+        phase(&of(&["activity", "status", id])),
+    ]
 }
 
 #[test]

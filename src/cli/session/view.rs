@@ -13,6 +13,7 @@ use super::face::Face;
 use super::look::{Seen, Status};
 use super::turn_state;
 use crate::cli::Exit;
+use crate::client;
 use crate::lifecycle::apart;
 use crate::provider::{Catalog, Recorded};
 use crate::record::{Mode, Record, Session, Stamp};
@@ -117,7 +118,8 @@ impl Around<'_> {
         let file = |name: &str| folder_of(self.paths, record).join(name).to_string_lossy().into_owned();
         let attach = self.attach(found, running);
         let turn_state = (turn && running).then(|| {
-            let view = turns::view(self.paths, &turns::Whose::of(record), now());
+            let turns = turns::of(self.paths, &turns::Whose::of(record));
+            let view = client::view(&self.paths.files(), record.id, turns, now());
             turn_state::told(&view, &record.agent_kind, &updated)
         });
         let resume_args = self.resume_args(record);

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::Performer;
 use super::ready::environment;
+use crate::client;
 use crate::coordinator::{Composer, Mood, Sight};
 use crate::history::{self, Located, Miss};
 use crate::lifecycle::{exec, identity, shared};
@@ -55,7 +56,8 @@ impl Performer<'_> {
         if let Some(entry) = record.agent_process().and_then(|agent| identity::listed(&agent, environment)) {
             turns.observe(&entry.observation(now));
         }
-        let view = Some(turns.view(now)).filter(|view| !view.is_guess())?;
+        let view = Some(client::view(&self.world.store.paths().files(), record.id, turns, now))
+            .filter(|view| !view.is_guess())?;
         let mood = match view.state {
             State::Starting => Mood::Starting,
             // what goes on behind a turn is told apart

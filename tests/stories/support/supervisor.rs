@@ -9,7 +9,11 @@ use serde_json::Value;
 
 use super::proc::Process;
 use super::run::Running;
+use super::wait::within;
 use super::{Agent, DEADLINE, Home, Tmux, wait_until};
+
+/// How long a supervisor that starts is waited for at the servers it goes to.
+const ARRIVAL: Duration = Duration::from_secs(10);
 
 /// A running `ait supervise`.
 #[derive(Debug)]
@@ -20,11 +24,24 @@ pub(crate) struct Supervisor {
 }
 
 impl Supervisor {
-    /// Starts one for `home`, with `--socket` for each server, and waits until its lock names it.
+    /// Starts one for `home`, with `--socket` for each server, and waits until its lock names it, and until it has come to the
+    /// servers that it has agents on: what a story does next is not to meet it on its way there ([`Supervisor::attached`]). Where
+    /// it cannot come, the story goes on all the same.
     #[track_caller]
     pub(crate) fn start(home: &Home, servers: &[&Tmux]) -> Supervisor {
         let supervisor = Supervisor::launch(home, servers, &[]);
         supervisor.ready();
+        let records = home.records();
+        let is_wanted = |server: &Tmux| {
+            let socket = server.socket_text();
+            server.answers()
+                && records
+                    .iter()
+                    .any(|one| one["state"] == "live" && one["ait"]["server"]["socket"] == *socket)
+        };
+        for server in servers.iter().filter(|server| is_wanted(server)) {
+            within(ARRIVAL, || control_clients(server).contains(&"_ait".to_owned()).then_some(()));
+        }
         supervisor
     }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::proc::Process;
+use super::proc::{self, Process};
 use super::run::Ran;
 use super::{DEADLINE, Home, wait_until};
 
@@ -154,6 +154,12 @@ impl Tmux {
     #[track_caller]
     pub(crate) fn server(&self) -> Process {
         self.server.lock().unwrap().expect("the server was started")
+    }
+
+    /// Whether its process runs and is not stopped.
+    pub(crate) fn answers(&self) -> bool {
+        let server = *self.server.lock().unwrap();
+        server.is_some_and(|server| server.alive() && proc::state(server.pid) != Some('T'))
     }
 
     /// `tmux -u -S … -f …` with `words`, not yet started.

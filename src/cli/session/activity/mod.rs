@@ -13,6 +13,7 @@ use super::face::Face;
 use super::view::{id_of, now};
 use super::{Meant, turn_state};
 use crate::cli::{Exit, Failure, print};
+use crate::client;
 use crate::store::turns;
 use crate::turn::View;
 
@@ -33,7 +34,7 @@ enum Action {
     Setup(setup::Args),
 }
 
-/// Show what is written of a session's turn; unknown where nothing is, or nothing that can be read.
+/// Show what is written of a session's turn; unknown where nothing is, or nothing that can be read or still holds.
 #[derive(Debug, ClapArgs)]
 struct StatusArgs {
     #[command(flatten)]
@@ -49,7 +50,10 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
             let (store, found) = args.one.found()?;
             let view = match found.archived {
                 Some(_) => View::unknown(),
-                None => turns::view(store.paths(), &turns::Whose::of(&found.record), now()),
+                None => {
+                    let turns = turns::of(store.paths(), &turns::Whose::of(&found.record));
+                    client::view(&store.paths().files(), found.record.id, turns, now())
+                }
             };
             answer(&found, &view, false)
         }),
