@@ -9,6 +9,7 @@ use clap::Args as ClapArgs;
 use super::address::Book;
 use super::envelope::Trouble;
 use super::face::Face;
+use super::refuse_option;
 use crate::cli::{Exit, Failure, program, settings, sockets};
 use crate::coordinator::place;
 use crate::lifecycle::perform::World;
@@ -154,6 +155,9 @@ impl Begin {
         if given.iter().filter(|given| **given).count() > 1 {
             let message = "the prompt has more than one source";
             return Err(Trouble::new(Exit::USAGE, "multiple-prompt-sources", message));
+        }
+        if let Some(text) = &self.prompt {
+            refuse_option::<Self>(text)?;
         }
         let from_stdin = self.prompt_stdin || self.prompt_file.as_deref() == Some(Path::new("-"));
         let text = match (&self.prompt, &self.prompt_file) {

@@ -181,6 +181,20 @@ impl Meant {
     }
 }
 
+/// Refuses a text that stands as a word of its own and is an option of the command it is given to: its value was left out, and it
+/// took the next word's place.
+fn refuse_option<A: ClapArgs>(text: &str) -> Result<(), Trouble> {
+    let command = A::augment_args(clap::Command::new(""));
+    let name = text.strip_prefix("--").and_then(|rest| rest.split('=').next()).unwrap_or_default();
+    let is_option = name == "help" || command.get_arguments().any(|option| option.get_long() == Some(name));
+    if !is_option || !std::env::args_os().any(|word| word == text) {
+        return Ok(());
+    }
+    let message = format!("`{text}` is an option, and stands where a text is to be");
+    let trouble = Trouble::new(Exit::USAGE, "option-as-text", message);
+    Err(trouble.hint("a text that reads so is given behind a `=`, or by standard input"))
+}
+
 /// The places of this user.
 fn paths() -> Result<Paths, Trouble> {
     Paths::from_env().map_err(|why| match why {

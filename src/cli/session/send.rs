@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::envelope::{self, Answer, Trouble};
 use super::face::Face;
 use super::view::id_of;
-use super::{Meant, begin};
+use super::{Meant, begin, refuse_option};
 use crate::cli::{Exit, Failure, block_on_any, print};
 use crate::coordinator::sending::{Key, Known, Unsendable};
 use crate::lifecycle::send::{self, NotSent, Order, Receipt};
@@ -111,6 +111,9 @@ impl Args {
         if given.iter().filter(|given| **given).count() > 1 {
             let message = "the text has more than one source";
             return Err(Trouble::new(Exit::USAGE, "multiple-text-sources", message));
+        }
+        if let Some(text) = &self.text {
+            refuse_option::<Self>(text)?;
         }
         if let Some(path) = &self.paste_file {
             return std::fs::File::open(path).and_then(read).map_err(|why| {

@@ -184,11 +184,18 @@ fn the_same_bytes_from_a_file_and_words() {
         (&[][..], "empty-send"),
         (&["--text", ""], "empty-send"),
         (&["--text", "a", "--text-stdin"], "multiple-text-sources"),
+        // its value was left out
+        (&["--text", "--submit"], "option-as-text"),
+        (&["--text", "--key=enter"], "option-as-text"),
     ] {
         assert_eq!(refusal(&send(&home, &to.id, words, b"").code(64)), code, "{words:?}");
     }
     assert_eq!(asked.calls(), [[""; 0]; 0], "tmux is asked nothing");
     drop(asked);
+    to.forget();
+    data(&send(&home, &to.id, &["--text=--submit"], b"").ok(), "send");
+    data(&send(&home, &to.id, &["--text", "--not-one of ours"], b"").ok(), "send");
+    to.hears("what was meant so", b"--submit--not-one of ours");
     let text = home.ait(["send", &to.id, "--text", "y"]).ok().text();
     assert_eq!(text, format!("sent text to {}: typed", to.id));
 }

@@ -219,6 +219,7 @@ fn wrong_words_start_nothing() {
     drop(asked);
     for (words, code, exit) in [
         (&["--agent", "claude", "--prompt", "a", "--prompt-stdin"][..], "multiple-prompt-sources", 64),
+        (&["--agent", "claude", "--prompt", "--prompt-stdin"], "option-as-text", 64),
         (&["--agent", "claude", "--prompt-file", "/no/such/file"], "prompt-file-read-failed", 1),
         (&["--agent", "claude", "--cwd", "/no/such/folder"], "cwd-unavailable", 64),
         (&["--agent", "claude", "--cwd", "/dev/null"], "cwd-not-directory", 64),
