@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::{ait, data, edit, habits, refusal};
 use crate::support::fake::new_id;
-use crate::support::{DEADLINE, Fake, Home, Tmux, wait_until};
+use crate::support::tmux::Start;
+use crate::support::{DEADLINE, Fake, Home, Ran, Tmux, wait_until};
 
 /// A rollout that nobody has open, of a conversation begun now in the project `alpha`.
 fn rollout(home: &Home, source: &str) -> (String, PathBuf) {
@@ -160,4 +161,33 @@ fn only_the_exact_conversation_of_the_right_kind_is_resumed() {
     let line = String::from_utf8_lossy(&line).replace('\0', " ");
     assert!(line.contains(&format!("--resume {own} ")) && line.contains("--model opus"), "{line}");
     assert!(!line.contains("--continue") && line.matches("--resume").count() == 1, "{line}");
+}
+
+#[test]
+fn an_agent_has_the_account_of_whoever_starts_it_and_not_the_servers() {
+    let home = Home::new();
+    let [of_server, of_caller] = ["second", "third"].map(|name| {
+        let folder = home.home().join("accounts").join(name);
+        fs::create_dir_all(&folder).unwrap();
+        folder.to_string_lossy().into_owned()
+    });
+    let environment = vec![("CLAUDE_CONFIG_DIR".to_owned(), of_server)];
+    let _tmux = Tmux::start_with(&home, Start { environment, ..Start::default() });
+    home.agent_program("claude");
+    // what the agent has, and what its record says
+    let account = |id: &str, of_caller: Option<&str>| {
+        let mut command = home.ait_command(["start", "--agent", "claude", "--id", id, "--format", "json"]);
+        command
+            .current_dir(home.project("alpha"))
+            .envs(of_caller.map(|folder| ("CLAUDE_CONFIG_DIR", folder)));
+        let session = data(&Ran::run(&mut command).ok(), "start");
+        let environment = fs::read(format!("/proc/{}/environ", session["location"]["pid"])).unwrap();
+        let environment = String::from_utf8_lossy(&environment).into_owned();
+        let has = environment.split('\0').find_map(|one| one.strip_prefix("CLAUDE_CONFIG_DIR="));
+        let kept =
+            home.record(session["id"].as_str().unwrap()).unwrap()["ait"]["env"]["CLAUDE_CONFIG_DIR"].clone();
+        (has.map(str::to_owned), kept)
+    };
+    assert_eq!(account("own", Some(&of_caller)), (Some(of_caller.clone()), json!(of_caller)));
+    assert_eq!(account("plain", None), (None, Value::Null));
 }

@@ -85,6 +85,28 @@ fn a_session_stays_listed_when_its_agent_has_ended() {
 }
 
 #[test]
+fn the_latest_is_listed_first_then_the_latest_begun_then_by_id() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    let agents: Vec<Agent> =
+        ["a", "b", "c", "d"].iter().map(|window| Agent::start(&tmux, "main", window)).collect();
+    let mut ids: Vec<&str> = agents.iter().map(|agent| agent.id.as_str()).collect();
+    ids.sort_unstable();
+    // begun, and when something last happened to it
+    let at = |minute: u32| serde_json::json!(format!("2026-01-01T00:{minute:02}:00Z"));
+    let times = [(1, 5), (1, 5), (2, 5), (0, 9)];
+    edit(&home, |records| {
+        for record in records.iter_mut() {
+            let place = ids.iter().position(|id| record["id"] == *id).unwrap();
+            (record["started_at"], record["state_at"]) = (at(times[place].0), at(times[place].1));
+        }
+    });
+    let listed = data(&home.ait(["list", "--all", "--format", "json"]).ok(), "list");
+    let order: Vec<&str> = listed.as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
+    assert_eq!(order, [ids[3], ids[2], ids[0], ids[1]]);
+}
+
+#[test]
 fn a_session_is_meant_by_its_id_a_beginning_or_a_name() {
     let home = Home::new();
     let tmux = habits(&home);

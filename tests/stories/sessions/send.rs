@@ -169,6 +169,21 @@ fn every_byte_arrives_as_it_is() {
 }
 
 #[test]
+fn who_asked_for_brackets_gets_a_text_between_them_and_its_lines_as_they_are() {
+    let home = Home::new();
+    let tmux = habits(&home);
+    let to = Receiver::asking(&home, &tmux, "bracketed", "\\033[?2004h");
+    data(&send(&home, &to.id, &[], b"one\ntwo; #{x}\n").ok(), "send");
+    to.hears("the text", b"\x1b[200~one\ntwo; #{x}\n\x1b[201~");
+    to.forget();
+    data(&send(&home, &to.id, &["--key", "home", "--key", "page-down"], b"").ok(), "send");
+    to.hears("keys are no text", b"\x1b[1~\x1b[6~");
+    // what would end the brackets is not sent
+    assert_eq!(reason(&send(&home, &to.id, &[], b"a\x1b[201~b").code(12)), "end_of_paste");
+    to.hears("no more than that", b"\x1b[1~\x1b[6~");
+}
+
+#[test]
 fn the_same_bytes_from_a_file_and_words() {
     let home = Home::new();
     let tmux = habits(&home);
@@ -366,7 +381,8 @@ fn a_prompt_is_submitted_and_its_hook_says_so() {
     assert_eq!((&told["newline_omitted"], &told["keys"]), (&json!(true), &json!(["enter"])), "{told:#}");
     wait_until("one turn", DEADLINE, || (agent.turns() == 1).then_some(()));
     let held = conversation(&agent);
-    assert!(held.contains("second #{pane_id} line"), "{held}");
+    let whole = r#":"first line; $(x)\nsecond #{pane_id} line""#;
+    assert!(held.contains(whole), "without the line end: {held}");
     leaves_nothing(&home, &tmux, "second #{pane_id} line");
 }
 
