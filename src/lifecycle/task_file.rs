@@ -66,6 +66,15 @@ pub fn entries(path: &Path) -> Result<Vec<Entry>, TaskError> {
     Ok(task::entries(&bytes, format))
 }
 
+/// What it hands over: its latest section `Agent Handoff`.
+///
+/// # Errors
+/// [`TaskError`].
+pub fn handoff(path: &Path) -> Result<Option<String>, TaskError> {
+    let (format, bytes) = read(path)?;
+    Ok(task::handoff(&bytes, format))
+}
+
 /// Links these in it. Whether that changed anything.
 ///
 /// # Errors

@@ -58,6 +58,13 @@ fn prose(lines: &Lines) -> (Vec<bool>, Option<usize>) {
     (prose, open.map(|(_, _, begin)| begin))
 }
 
+/// The line, level and title of each heading that begins with its marks.
+pub(super) fn headings(lines: &Lines) -> Vec<(usize, usize, &str)> {
+    let (prose, _) = prose(lines);
+    let heading = |at| heading(lines.text(at)).map(|(level, title)| (at, level, title));
+    (0..lines.len()).filter(|at| prose[*at]).filter_map(heading).collect()
+}
+
 /// Whether the line makes the one before it a heading.
 fn underlines(lines: &Lines, at: usize) -> bool {
     let line = lines.text(at).trim();

@@ -21,6 +21,8 @@ use std::path::Path;
 
 use lines::Lines;
 
+/// What the title of a section begins with that hands a task over.
+const HANDOFF: &str = "Agent Handoff";
 /// The longest value, in bytes.
 const VALUE: usize = 4096;
 
@@ -84,6 +86,25 @@ pub fn entries(bytes: &[u8], format: Format) -> Vec<Entry> {
         Format::Markdown => markdown::entries(&lines),
     };
     found.into_iter().map(|found| found.entry).collect()
+}
+
+/// The latest of the dated sections `Agent Handoff`, its heading included: what is gone on from where no conversation comes back.
+#[must_use]
+pub fn handoff(bytes: &[u8], format: Format) -> Option<String> {
+    let lines = Lines::new(bytes);
+    let headings = match format {
+        Format::Org => org::headings(&lines),
+        Format::Markdown => markdown::headings(&lines),
+    };
+    let is_handoff =
+        |title: &str| title.get(..HANDOFF.len()).is_some_and(|begins| begins.eq_ignore_ascii_case(HANDOFF));
+    // a date in it orders them; of those without one the last
+    let all = headings.iter().filter(|(_, _, title)| is_handoff(title));
+    let (from, level, _) = all.max_by_key(|(_, _, title)| &title[HANDOFF.len()..])?;
+    let next = headings.iter().find(|(at, own, _)| at > from && own <= level);
+    let text: Vec<&str> =
+        (*from..next.map_or(lines.len(), |(at, ..)| *at)).map(|at| lines.text(at)).collect();
+    Some(text.join("\n").trim_end().to_owned())
 }
 
 /// The file with this linked in it; the same bytes where it is already.

@@ -19,6 +19,12 @@ fn heading(line: &str) -> Option<(usize, &str)> {
     Some((stars, title[..title.len() - tags].trim()))
 }
 
+/// The line, level and title of each heading.
+pub(super) fn headings(lines: &Lines) -> Vec<(usize, usize, &str)> {
+    let heading = |at| heading(lines.text(at)).map(|(level, title)| (at, level, title));
+    (0..lines.len()).filter_map(heading).collect()
+}
+
 /// The name and value of `:NAME: value`.
 fn property(line: &str) -> Option<(&str, &str)> {
     let (name, value) = line.trim().strip_prefix(':')?.split_once(':')?;

@@ -55,6 +55,19 @@ fn a_markdown_file_gets_its_line_and_its_section() {
 }
 
 #[test]
+fn the_latest_handoff_is_the_one_that_counts() {
+    let org = "* Agent Handoff [2026-01-02 Fri] :ait:\nold\n** Next\nmore\n* Notes\nx\n* agent handoff [2025-12-31]\ny\n";
+    let told = handoff(org.as_bytes(), Format::Org).expect("one");
+    assert_eq!(told, "* Agent Handoff [2026-01-02 Fri] :ait:\nold\n** Next\nmore");
+    let markdown =
+        "```\n## Agent Handoff 2030\n```\n## Agent Handoff\none\n## Agent Handoff\r\ntwo\r\n# End\n";
+    assert_eq!(handoff(markdown.as_bytes(), Format::Markdown).as_deref(), Some("## Agent Handoff\ntwo"));
+    for none in ["", "## Agent\n", "Agent Handoff\n", "## The Agent Handoff\n"] {
+        assert_eq!(handoff(none.as_bytes(), Format::Markdown), None, "{none}");
+    }
+}
+
+#[test]
 fn an_entry_is_known_by_worktree_and_backend_until_its_conversation_is() {
     for format in [Format::Org, Format::Markdown] {
         let one = linked("", format, &claude(None));

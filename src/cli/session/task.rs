@@ -149,7 +149,8 @@ pub(super) fn meant(
         [] => {
             let message = format!("{} names no such conversation", file.display());
             let trouble = Trouble::new(Exit::FAILED, "task-no-session", message);
-            return Err(trouble.hint("`ait task link FILE` writes one; `ait task show FILE` shows them"));
+            let trouble = trouble.hint("`ait task link FILE` writes one; `ait task show FILE` shows them");
+            return Err(handed_over(trouble, file, format)?);
         }
         [one] => one,
         several => chosen(several, file, format)?,
@@ -157,8 +158,17 @@ pub(super) fn meant(
     let id = entry.session.as_deref().unwrap_or_default();
     match Book::open(store)?.of_conversation(store, entry.backend.as_deref(), id)? {
         Some(found) => Ok(found),
-        None => Err(unrecorded(entry, id)),
+        None => Err(handed_over(unrecorded(entry, id), file, format)?),
     }
+}
+
+/// No conversation is brought back: what the file hands over is told with it, where it does.
+fn handed_over(trouble: Trouble, file: &Path, format: Format) -> Result<Trouble, Trouble> {
+    let Some(text) = task_file::handoff(file).map_err(self::trouble)? else { return Ok(trouble) };
+    if format == Format::Text {
+        print::text(&text.lines().map(|line| print::shown(line.as_bytes()) + "\n").collect::<String>())?;
+    }
+    Ok(trouble.detail("handoff", text))
 }
 
 fn is_meant(entry: &Entry, word: Option<&str>) -> bool {

@@ -278,6 +278,16 @@ fn what_no_record_has_is_said_with_the_providers_own_way() {
         let ran = ait(&home, &home.home(), &["resume", "--task", &file, "--format", "json"]).code(1);
         assert_eq!(refusal(&ran), code);
         assert!(ran.json()["error"]["hint"].as_str().unwrap().contains(&hint), "{ran}");
+        assert!(ran.json()["error"]["details"].get("handoff").is_none(), "{ran}");
+        // what the file hands over is told instead, and nothing else of it
+        let text = format!("# Carts\n## Agent Handoff 2026-11-02\nDone: a.\n### Next\nb\n{text}");
+        let older = format!("{text}## Agent Handoff 2026-11-01\nDone: nothing.\n");
+        let file = task(&home, "task.md", &older);
+        let told = ait(&home, &home.home(), &["resume", "--task", &file, "--format", "json"]).code(1).json();
+        let handoff = "## Agent Handoff 2026-11-02\nDone: a.\n### Next\nb";
+        assert_eq!(told["error"]["details"]["handoff"], handoff, "{told:#}");
+        let ran = ait(&home, &home.home(), &["resume", "--task", &file]).code(1);
+        assert_eq!(ran.text(), handoff, "{ran}");
     }
 }
 
