@@ -148,12 +148,22 @@ fn is_own(record: &Record, known: Option<&Known>, same_life: bool) -> bool {
     known.stamped.is_empty() && known.project.as_ref().is_none_or(|project| *project == record.root)
 }
 
-/// The name a new session gets for this one: tmux has neither `:` nor `.` in names, and reads `$1` as an id wherever a session is
-/// named, that of another session.
+/// The name a new session gets for this one, which tmux takes as it is: it has neither `:` nor `.` in names, reads `$1` as an id
+/// wherever a session is named, that of another session, and writes `\`, control characters and `$x` in another way.
 #[must_use]
 pub fn callable(name: &str) -> String {
-    let name = name.replace([':', '.'], "_");
-    name.strip_prefix('$').map_or(name.clone(), |rest| format!("_{rest}"))
+    let mut chars = name.chars().enumerate().peekable();
+    let mut called = String::new();
+    while let Some((at, c)) = chars.next() {
+        let next = chars.peek().map(|(_, next)| *next);
+        let is_odd = match c {
+            ':' | '.' | '\\' => true,
+            '$' => at == 0 || next.is_some_and(|c| c.is_ascii_alphabetic() || matches!(c, '_' | '{')),
+            _ => c.is_control(),
+        };
+        called.push(if is_odd { '_' } else { c });
+    }
+    called
 }
 
 /// A name like this one that no session has.
@@ -263,7 +273,15 @@ mod tests {
     #[test]
     fn a_new_session_is_called_nothing_that_means_another_one() {
         let all = snapshot(&[("$1", "@3", "%1", "")]);
-        for (name, called) in [("$1", "_1"), ("a:b.c", "a_b_c"), ("a$1", "a$1"), ("@1", "@1"), ("=x", "=x")] {
+        for (name, called) in [
+            ("$1", "_1"),
+            ("a:b.c", "a_b_c"),
+            ("a$1", "a$1"),
+            ("@1", "@1"),
+            ("=x", "=x"),
+            ("a\\b\nc\td\x1be\x7f", "a_b_c_d_e_"),
+            ("a$b${c}$_$", "a_b_{c}__$"),
+        ] {
             let asked = choose(&record(), &all, &[], true, Some(name));
             assert_eq!(asked, Place::Session { name: called.into(), index: Some(3) }, "{name}");
             let recorded = Record { session: name.into(), ..record() };

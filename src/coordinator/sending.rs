@@ -116,6 +116,12 @@ pub fn unsendable(text: &[u8], brackets: bool) -> Option<Unsendable> {
     ends.then(|| Unsendable::new("end_of_paste", "the text holds ESC[201~, which would end its own paste"))
 }
 
+/// Whether a text is one only between brackets: without them a program reads its line ends, tabs and escapes as keys.
+#[must_use]
+pub fn needs_brackets(text: &[u8]) -> bool {
+    text.iter().any(u8::is_ascii_control)
+}
+
 /// Whether an agent that is seen so takes a text as a prompt; `None` if it does.
 #[must_use]
 pub fn takes_no_text(sight: &Sight) -> Option<Unsendable> {

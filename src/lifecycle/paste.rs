@@ -49,12 +49,13 @@ impl<'a> Hand<'a> {
         Self { server, guard, buffers: buffers.to_owned(), knows_unchanged }
     }
 
-    /// Pastes a text, bracketed where the pane asks for it.
+    /// Pastes a text, bracketed where the pane asks for it; `whole` only where tmux sees that it does, which it does not in a mode.
     ///
     /// # Errors
     /// [`NotPasted`]; the buffer is gone.
-    pub async fn text(&self, text: &[u8]) -> Result<(), NotPasted> {
-        self.paste(text, true).await
+    pub async fn text(&self, text: &[u8], whole: bool) -> Result<(), NotPasted> {
+        let guard = if whole { self.guard.clone().in_no_mode() } else { self.guard.clone() };
+        self.paste(guard, text, true).await
     }
 
     /// Presses Enter.
@@ -62,7 +63,7 @@ impl<'a> Hand<'a> {
     /// # Errors
     /// [`NotPasted`]; the buffer is gone.
     pub async fn enter(&self) -> Result<(), NotPasted> {
-        self.paste(b"\r", false).await
+        self.paste(self.guard.clone(), b"\r", false).await
     }
 
     /// Presses another key, by tmux's name for it; `anywhere` also where a mode takes it or other panes get it too.
@@ -74,15 +75,12 @@ impl<'a> Hand<'a> {
         self.act(&guarded::key(guard, name, Token::random()?)).await
     }
 
-    async fn paste(&self, text: &[u8], bracketed: bool) -> Result<(), NotPasted> {
+    async fn paste(&self, guard: Guard, text: &[u8], bracketed: bool) -> Result<(), NotPasted> {
         let token = Token::random()?;
         let buffer = format!("{}-{}", self.buffers, token.as_str());
         let loaded = self.server.feed(["load-buffer", "-b", &buffer, "-"], Some(text)).await;
         let done = match loaded {
-            Ok(_) => {
-                let guard = self.guard.clone();
-                self.act(&guarded::paste(guard, &buffer, bracketed, self.knows_unchanged, token)).await
-            }
+            Ok(_) => self.act(&guarded::paste(guard, &buffer, bracketed, self.knows_unchanged, token)).await,
             Err(error) => Err(error.into()),
         };
         if done.is_err() {

@@ -95,7 +95,7 @@ pub async fn paste(world: &World, record: &Record, text: &[u8]) -> Result<Option
     // a line end before the one that hands it in would be one more
     let text = text.trim_end_with(|c| c == '\n');
     if !text.is_empty() {
-        hand.text(text).await?;
+        hand.text(text, false).await?;
         paste::settle().await;
     }
     hand.enter().await?;

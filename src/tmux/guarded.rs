@@ -153,10 +153,16 @@ impl Guard {
         self.and("#{?pane_dead,0,1}".to_owned()).and("#{?pane_input_off,0,1}".to_owned())
     }
 
+    /// And it is in no mode: there a paste is not bracketed, and a key is the mode's.
+    #[must_use]
+    pub fn in_no_mode(self) -> Guard {
+        self.and("#{?pane_in_mode,0,1}".to_owned())
+    }
+
     /// And a key that is sent to it reaches its program and no other: it is in no mode, and its window's panes are not synchronized.
     #[must_use]
     pub fn reached_alone(self) -> Guard {
-        self.and("#{?pane_in_mode,0,1}".to_owned()).and("#{?pane_synchronized,0,1}".to_owned())
+        self.in_no_mode().and("#{?pane_synchronized,0,1}".to_owned())
     }
 
     /// And nobody reads what it writes through a pipe.

@@ -37,6 +37,17 @@ pub struct Order<'a> {
     pub force: bool,
 }
 
+impl<'a> Order<'a> {
+    /// The text as it is written, and whether a line end was left out: in a bracketed paste that is handed in it would be one more
+    /// line.
+    fn written(&self, brackets: bool) -> Option<(&'a [u8], bool)> {
+        let text = self.text?;
+        let hands_in = self.keys.contains(&Key::Enter);
+        let rest = text.strip_suffix(b"\n").filter(|_| hands_in && brackets);
+        Some(rest.map_or((text, false), |rest| (rest, true)))
+    }
+}
+
 /// What is known of a send.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipt {
@@ -181,24 +192,22 @@ async fn put(world: &World, id: RecordId, order: &Order<'_>) -> Result<Receipt, 
     seen.refuses(order)?;
     let hands_in = order.text.is_some() && order.keys.contains(&Key::Enter);
     let mut receipt = Receipt::of(Known::Typed);
-    let mut text = order.text.unwrap_or_default();
-    if !text.is_empty() {
-        if let Some(why) = sending::unsendable(text, seen.may_bracket()) {
+    let (text, newline_omitted) = order.written(seen.may_bracket()).unwrap_or_default();
+    if let Some(whole) = order.text.filter(|text| !text.is_empty()) {
+        if let Some(why) = sending::unsendable(whole, seen.may_bracket()) {
             return Err(why.into());
         }
         let refused = sending::takes_no_text(&perform::look(world, record).await);
         if let Some(why) = refused.filter(|_| !order.force) {
             return Err(why.into());
         }
-        if let (Some(rest), true) = (text.strip_suffix(b"\n"), hands_in && seen.may_bracket()) {
-            text = rest;
-            receipt.newline_omitted = true;
-        }
+        receipt.newline_omitted = newline_omitted;
     }
     let hand = pane.hand(&seen, &paste::buffers_of(id));
     let mut written = false;
     if !text.is_empty() {
-        match hand.text(text).await {
+        let whole = seen.may_bracket() && sending::needs_brackets(text) && !order.force;
+        match hand.text(text, whole).await {
             Ok(()) => written = true,
             Err(NotPasted::Unknown) => {
                 return Ok(stopped(Receipt::of(Known::Unconfirmed), &NotPasted::Unknown));

@@ -3,7 +3,7 @@
 use bstr::ByteSlice;
 
 use super::{NotSent, Order, refuse};
-use crate::coordinator::sending::{Key, Unsendable};
+use crate::coordinator::sending::{self, Key, Unsendable};
 use crate::lifecycle::paste::{self, Hand, NotPasted};
 use crate::record::{PaneId, Record, ServerEpoch, State};
 use crate::tmux::guarded::{Epoch, Guard};
@@ -118,6 +118,11 @@ impl Seen {
         let named = order.keys.iter().any(|key| *key != Key::Enter) && !order.force;
         if named && self.in_mode {
             return refuse("in_mode", "its pane is in a mode (copy mode?), which would take the key");
+        }
+        let whole = order.written(self.may_bracket()).is_some_and(|(text, _)| sending::needs_brackets(text));
+        if whole && self.in_mode && self.may_bracket() && !order.force {
+            let why = "its pane is in a mode (copy mode?), where tmux puts no brackets around a text: its lines would be keys";
+            return refuse("in_mode", why);
         }
         if named && self.synchronized {
             return refuse(

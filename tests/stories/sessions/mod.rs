@@ -5,6 +5,7 @@ mod attach;
 mod called;
 mod identity;
 mod list;
+mod places;
 mod providers;
 mod resume;
 mod run;

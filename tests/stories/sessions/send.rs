@@ -178,6 +178,17 @@ fn who_asked_for_brackets_gets_a_text_between_them_and_its_lines_as_they_are() {
     to.forget();
     data(&send(&home, &to.id, &["--key", "home", "--key", "page-down"], b"").ok(), "send");
     to.hears("keys are no text", b"\x1b[1~\x1b[6~");
+    // in copy mode tmux puts no brackets around it: what is one text only between them is not sent there
+    tmux.ok(["copy-mode", "-t", &to.pane]);
+    to.forget();
+    for text in [&b"one\ntwo"[..], b"one\rtwo", b"a\tb", b"a\x1b[A"] {
+        assert_eq!(reason(&send(&home, &to.id, &["--submit"], text).code(12)), "in_mode", "{text:?}");
+    }
+    data(&send(&home, &to.id, &["--force"], b"forced\n").ok(), "send");
+    to.hears("only what is forced", b"forced\n");
+    tmux.ok(["send-keys", "-X", "-t", &to.pane, "cancel"]);
+    to.forget();
+    data(&send(&home, &to.id, &["--key", "home", "--key", "page-down"], b"").ok(), "send");
     // what would end the brackets is not sent
     assert_eq!(reason(&send(&home, &to.id, &[], b"a\x1b[201~b").code(12)), "end_of_paste");
     to.hears("no more than that", b"\x1b[1~\x1b[6~");

@@ -253,12 +253,13 @@ fn an_odd_name_is_data_wherever_it_goes() {
         ("#{pid}", ran.as_str()),
         ("-x", "%end 1 2 0"),
         ("$1", ";"),
+        ("back\\slash$x", "é"),
         ("@1", "é é"),
         ("s p a c e", "\\;"),
     ] {
         let words = ["--title", title, &format!("--session={session}")];
         let seen = started(&home, &words);
-        let really = session.replace([':', '.', '$'], "_");
+        let really = session.replace([':', '.', '$', '\\'], "_");
         assert_eq!(
             (&seen["tmux_session"], &seen["title"]),
             (&really.as_str().into(), &title.into()),
