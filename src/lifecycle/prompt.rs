@@ -99,18 +99,32 @@ pub async fn paste(world: &World, record: &Record, text: &[u8]) -> Result<Option
         paste::settle().await;
     }
     hand.enter().await?;
-    paste::settle().await;
-    let Ok(Some(screen)) = guarded::capture(&server, &guard, 0).await else { return Ok(None) };
-    let sight = world.catalog.look(&record.agent_kind, "", &screen.to_str_lossy());
-    if sight.phase == Phase::Ready && sight.composer == Composer::Text {
-        // it was still busy with the text
-        hand.enter().await?;
+    let mut repeated = false;
+    for _ in 0..LOOKS {
+        paste::settle().await;
+        let Ok(Some(screen)) = guarded::capture(&server, &guard, 0).await else { return Ok(None) };
+        let sight = world.catalog.look(&record.agent_kind, "", &screen.to_str_lossy());
+        match (sight.phase, sight.composer) {
+            (Phase::Dialog(dialog), _) => {
+                return Ok(Some(format!("it waits at a dialog ({})", dialog.word())));
+            }
+            (Phase::Ready, Composer::Text) if repeated => {}
+            (Phase::Ready, Composer::Text) => {
+                // it was still busy with the text
+                hand.enter().await?;
+                repeated = true;
+            }
+            (Phase::Working | Phase::Asking | Phase::Ready | Phase::Unknown, _) => return Ok(None),
+        }
     }
-    Ok(match sight.phase {
-        Phase::Dialog(dialog) => Some(format!("it waits at a dialog ({})", dialog.word())),
-        Phase::Working | Phase::Asking | Phase::Ready | Phase::Unknown => None,
-    })
+    let id = record.id;
+    Ok(Some(format!(
+        "its prompt stands in its prompt line and was not taken; `ait send {id} --key enter` hands it in"
+    )))
 }
+
+/// How often it is looked whether a prompt was taken, before it is said that it was not.
+const LOOKS: usize = 15;
 
 #[cfg(test)]
 mod tests {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::{Asked, data, envelope, habits, refusal};
+use super::{Asked, ait, data, envelope, habits, refusal};
 use crate::support::proc::Process;
 use crate::support::tmux::Pane;
 use crate::support::{DEADLINE, Fake, Home, Ran, Tmux, wait_until};
@@ -395,6 +395,22 @@ fn a_prompt_is_submitted_and_its_hook_says_so() {
     let whole = r#":"first line; $(x)\nsecond #{pane_id} line""#;
     assert!(held.contains(whole), "without the line end: {held}");
     leaves_nothing(&home, &tmux, "second #{pane_id} line");
+}
+
+#[test]
+fn a_first_prompt_that_was_not_taken_is_said_and_enter_hands_it_in() {
+    let home = Home::new();
+    let _tmux = habits(&home);
+    home.manners("claude", json!({"missed_enters": 2}));
+    let ran = ait(&home, &["start", "--agent", "claude", "--prompt", "first", "--format", "json"]).ok();
+    let warnings = envelope(&ran)["warnings"].to_string();
+    let seen = data(&ran, "start");
+    let id = seen["id"].as_str().unwrap();
+    assert!(warnings.contains(&format!("ait send {id} --key enter")), "{ran}");
+    let conversation = seen["provider_resume"]["session_id"].as_str().unwrap();
+    assert_eq!(home.turns("claude", conversation), 0);
+    data(&send(&home, id, &["--key", "enter"], b"").ok(), "send");
+    wait_until("one turn", DEADLINE, || (home.turns("claude", conversation) == 1).then_some(()));
 }
 
 #[test]
