@@ -101,6 +101,10 @@ impl Look {
     /// What was seen of a record.
     pub(super) fn seen(&self, record: &Record) -> Seen {
         let just = |status| Seen { status, activity: None };
+        if let State::Restoring { launch: None, .. } = record.state {
+            // it may run by now: whoever launches it has not come to say so, or was killed before
+            return just(Status::Unknown);
+        }
         let (Location::Pane { pane, process }, true) = (&record.location, is_placed(record)) else {
             return just(Status::Stopped);
         };

@@ -16,7 +16,7 @@ use crate::lifecycle::host;
 use crate::lifecycle::perform::World;
 use crate::lifecycle::revive::{self, NotRevived};
 use crate::provider::{Catalog, Recorded};
-use crate::record::{Record, RecordId};
+use crate::record::{Record, RecordId, State};
 use crate::store::Store;
 
 /// Bring a stopped session's own conversation back, under the same id; a running one stays as it is.
@@ -45,6 +45,9 @@ fn resume(args: &Args) -> Result<Answer, Trouble> {
     let view = view_of(&store, &found, &args.given)?;
     match view.status {
         Status::Running => return told("running already:", &view, Vec::new()),
+        Status::Unknown if matches!(found.record.state, State::Restoring { .. }) => {
+            return Err(busy("it is being started or restored").detail("id", view.id));
+        }
         Status::Unknown => {
             let message = "it is not known whether it runs: its server does not answer";
             return Err(Trouble::new(Exit::FAILED, "session-status-unknown", message).detail("id", view.id));
@@ -143,7 +146,11 @@ fn not_resumable(message: &str) -> Trouble {
 }
 
 fn busy(message: &str) -> Trouble {
-    Trouble::new(Exit::FAILED, "session-busy", message)
+    let trouble = Trouble::new(Exit::FAILED, "session-busy", message);
+    trouble.hint(
+        "try again in a moment; if whoever was at it was killed, a supervisor settles it (`ait supervise`), and after a minute \
+         `ait delete` takes it away",
+    )
 }
 
 fn trouble(why: NotRevived) -> Trouble {

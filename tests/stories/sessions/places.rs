@@ -1,7 +1,9 @@
-//! Where a session goes: the tmux session of its project, whatever the project's folder is called.
+//! Where a session goes: the tmux session of its project, whatever the project's folder is called; and what is said of one that
+//! is on its way.
 
-use super::{data, habits};
-use crate::support::{Home, Ran, Supervisor};
+use super::{ait, data, envelope, habits, refusal};
+use crate::support::wrapper::{Act, Calls, When};
+use crate::support::{Home, Ran, Supervisor, Tmux};
 
 #[test]
 fn a_project_whose_folder_has_an_odd_name_gets_a_session_that_tmux_calls_as_we_do() {
@@ -41,4 +43,39 @@ fn a_project_whose_folder_has_an_odd_name_gets_a_session_that_tmux_calls_as_we_d
         "main"
     );
     drop(supervisor);
+}
+
+#[test]
+fn one_whose_start_was_killed_on_its_way_is_not_said_to_be_stopped() {
+    let home = Home::new();
+    home.agent_program("claude");
+    let _tmux = Tmux::start(&home);
+    let calls = Calls::of(&home, "start");
+    let start = |name: &str| ait(&home, &["start", "--agent", "claude", "--id", name]);
+    start("whole").ok();
+    let made = calls.made().len();
+    let mut on_their_way = 0;
+    for (number, when) in (1..=made).flat_map(|number| [(number, When::Before), (number, When::After)]) {
+        let name = format!("cut-{number}-{when:?}");
+        calls.at(number, when, &Act::Kill);
+        start(&name);
+        calls.none();
+        let records = home.records();
+        let Some(record) = records.iter().find(|one| one["ait"]["session"]["name"] == name.as_str()) else {
+            continue;
+        };
+        let told = |command: &str| {
+            data(&ait(&home, &[command, &name, "--format", "json"]).ok(), command)["status"].clone()
+        };
+        let status = told("show");
+        assert_ne!(status, "stopped", "{record:#}");
+        assert_eq!(told("glance"), status);
+        if record["state"] == "restoring" && status == "unknown" {
+            on_their_way += 1;
+            let ran = ait(&home, &["resume", &name, "--format", "json"]).code(1);
+            assert_eq!(refusal(&ran), "session-busy");
+            assert!(envelope(&ran)["error"]["hint"].as_str().unwrap().contains("ait delete"), "{ran}");
+        }
+    }
+    assert!(on_their_way > 3, "{on_their_way}");
 }
