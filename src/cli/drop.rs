@@ -14,8 +14,8 @@ use crate::store::{Paths, Store};
 /// which ends it first.
 #[derive(Debug, ClapArgs)]
 pub(super) struct Args {
-    /// The agent: its record (`ait status`) or its pane (%N)
-    #[arg(value_name = "ID|PANE")]
+    /// The agent: its record (`ait status`), its session's name, or its pane (%N)
+    #[arg(value_name = "ID|NAME|PANE")]
     target: Target,
     /// End a running agent first, whatever it is doing
     #[arg(long)]
@@ -32,7 +32,7 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
     super::block_on(async move {
         let store = Store::open(Paths::from_env()?);
         let socket: Vec<PathBuf> = args.socket.into_iter().collect();
-        let record = targets::one(&store, args.target, &socket).await?;
+        let record = targets::one(&store, &args.target, &socket).await?;
         let mut arguments = vec!["drop".into()];
         if args.force {
             arguments.push("--force".into());

@@ -23,8 +23,8 @@ use crate::store::{Paths, Store};
                         Without a source that says what an agent does, you are asked; a script needs --force."
 )]
 pub(super) struct Args {
-    /// The agent: its record (`ait status`) or its pane (%N)
-    #[arg(value_name = "ID|PANE", required_unless_present_any = ["all", "idle"], conflicts_with_all = ["all", "idle"])]
+    /// The agent: its record (`ait status`), its session's name, or its pane (%N)
+    #[arg(value_name = "ID|NAME|PANE", required_unless_present_any = ["all", "idle"], conflicts_with_all = ["all", "idle"])]
     target: Option<Target>,
     /// Every agent on every server that may be ended; the others are named
     #[arg(long)]
@@ -64,14 +64,14 @@ pub(super) fn span(text: &str) -> Result<Duration, String> {
 pub(super) fn run(args: Args) -> Result<Exit, Failure> {
     super::block_on(async move {
         let store = Store::open(Paths::from_env()?);
-        match args.target {
+        match &args.target {
             Some(target) => named(&store, target, &args).await,
             None => every(&store, &args).await,
         }
     })
 }
 
-async fn named(store: &Store, target: Target, args: &Args) -> Result<Exit, Failure> {
+async fn named(store: &Store, target: &Target, args: &Args) -> Result<Exit, Failure> {
     let record = targets::one(store, target, &args.socket).await?;
     let policy = if args.force { Policy::Force } else { Policy::Named };
     let ended = freeze(store, &[record], policy, args).await?;

@@ -2,7 +2,7 @@
 
 use clap::Args as ClapArgs;
 
-use super::targets::Target;
+use super::targets::{Target, of_word};
 use super::{Exit, Failure, print, progress, settings};
 use crate::coordinator::{End, Outcome};
 use crate::record::{PaneId, Record, RecordId, Records, State};
@@ -21,8 +21,8 @@ use crate::store::{Paths, Store};
                   15 it runs, but nothing proves which conversation it has."
 )]
 pub(super) struct Args {
-    /// The agent: its record (`ait status`) or its stand-in's pane (%N)
-    #[arg(value_name = "ID|PANE", required_unless_present = "all", conflicts_with = "all")]
+    /// The agent: its record (`ait status`), its session's name, or its stand-in's pane (%N)
+    #[arg(value_name = "ID|NAME|PANE", required_unless_present = "all", conflicts_with = "all")]
     target: Option<Target>,
     /// Every frozen agent, one after the other
     #[arg(long)]
@@ -75,10 +75,7 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
 fn one(records: &Records, target: Target) -> Result<RecordId, Failure> {
     let hint = "`ait status` shows the records";
     match target {
-        Target::Record(id) => match records.get(id) {
-            Some(_) => Ok(id),
-            None => Err(Failure::new(Exit::FAILED, format!("there is no record {id}")).hint(hint)),
-        },
+        Target::Record(word) => of_word(records, &word),
         Target::Pane(pane) => {
             let found: Vec<&Record> = records.iter().filter(|record| stands_in(record, pane)).collect();
             match found.as_slice() {

@@ -7,16 +7,16 @@ use std::str::FromStr;
 use super::setup::diff::shown_path;
 use super::{Exit, Failure, adopt as panes, print, settings, sockets};
 use crate::lifecycle::adopt::{self, Holds, Look, LookError, Pane, Taken};
-use crate::record::{PaneId, RecordId};
+use crate::record::{PaneId, Record, RecordId, Records};
 use crate::store::{Store, System};
 use crate::tmux::listing::ListError;
 use crate::tmux::{OneShot, Unanswered};
 
 /// A record, or a pane that holds its agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Target {
-    /// By the record's id.
-    Record(RecordId),
+    /// By the record's id, or the name or title of its session.
+    Record(String),
     /// By the pane's.
     Pane(PaneId),
 }
@@ -28,23 +28,37 @@ impl FromStr for Target {
         if text.starts_with('%') {
             return text.parse().map(Self::Pane).map_err(|_| format!("{text} is no pane id"));
         }
-        let wrong = || format!("{text} is neither a record (`ait status` shows them) nor a pane (%N)");
-        text.parse().map(Self::Record).map_err(|_| wrong())
+        Ok(Self::Record(text.to_owned()))
     }
 }
 
+/// The record that has this id, or whose session is called so.
+pub(super) fn of_word(records: &Records, word: &str) -> Result<RecordId, Failure> {
+    let is_called = |record: &&Record| record.ait.session.as_ref().is_some_and(|own| own.is_called(word));
+    let meant = |record: &&Record| record.id.to_string() == word || is_called(record);
+    let all: Vec<RecordId> = records.iter().filter(meant).map(|record| record.id).collect();
+    let (exit, message) = match (&all[..], word.parse::<RecordId>()) {
+        ([one], _) => return Ok(*one),
+        ([], Ok(id)) => (Exit::FAILED, format!("there is no record {id}")),
+        ([], Err(_)) => (
+            Exit::USAGE,
+            format!("{} is no record, no session's name, and no pane (%N)", print::shown(word.as_bytes())),
+        ),
+        (several, _) => {
+            let ids: Vec<String> = several.iter().map(RecordId::to_string).collect();
+            let message = format!("{} names several records", print::shown(word.as_bytes()));
+            return Err(Failure::new(Exit::USAGE, message).hint(format!("name one: {}", ids.join(", "))));
+        }
+    };
+    Err(Failure::new(exit, message).hint("`ait status` shows the records"))
+}
+
 /// The record of a target. A pane's agent that has none is adopted.
-pub(super) async fn one(store: &Store, target: Target, socket: &[PathBuf]) -> Result<RecordId, Failure> {
+pub(super) async fn one(store: &Store, target: &Target, socket: &[PathBuf]) -> Result<RecordId, Failure> {
     let catalog = settings::catalog()?;
     let id = match target {
-        Target::Record(record) => {
-            return match store.read()?.records.get(record) {
-                Some(_) => Ok(record),
-                None => Err(Failure::new(Exit::FAILED, format!("there is no record {record}"))
-                    .hint("`ait status` shows the records")),
-            };
-        }
-        Target::Pane(id) => id,
+        Target::Record(word) => return of_word(&store.read()?.records, word),
+        Target::Pane(id) => *id,
     };
     let server = OneShot::new(panes::which(socket).await?)?;
     let look = adopt::look(&server, &store.read()?.records, &catalog).await?;

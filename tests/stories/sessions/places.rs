@@ -79,3 +79,28 @@ fn one_whose_start_was_killed_on_its_way_is_not_said_to_be_stopped() {
     }
     assert!(on_their_way > 3, "{on_their_way}");
 }
+
+#[test]
+fn a_name_is_good_wherever_an_id_is() {
+    let home = Home::new();
+    let _tmux = habits(&home);
+    let start = |words: &[&str]| {
+        data(
+            &ait(&home, &[&["start", "--agent", "claude", "--format", "json"], words].concat()).ok(),
+            "start",
+        )
+    };
+    let seen = start(&["--id", "review", "--title", "Fix API"]);
+    let id = seen["id"].as_str().unwrap();
+    let state = || home.record(id).map(|record| record["state"].clone());
+    home.ait(["freeze", "review", "--force"]).ok();
+    assert_eq!(state().unwrap(), "frozen");
+    home.ait(["restore", "Fix API", "--mode", "repick"]);
+    home.store_until("it to be back", |_| (state()? == "live").then_some(()));
+    home.ait(["drop", "review", "--force"]).ok();
+    assert_eq!(state(), None);
+    for command in ["freeze", "restore", "drop"] {
+        let told = home.ait([command, "review"]).code(64).errors();
+        assert!(told.contains("no session's name") && told.contains("ait status"), "{told}");
+    }
+}
