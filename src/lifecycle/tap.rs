@@ -103,26 +103,30 @@ fn line(words: &[String]) -> Option<String> {
 }
 
 /// What was found and is not written yet, the latest of each source.
-#[derive(Default)]
 struct Found {
     all: Mutex<Left>,
     more: Condvar,
 }
 
-#[derive(Default)]
 struct Left {
     found: BTreeMap<Source, Observation>,
     /// The pane is gone.
     over: bool,
     /// The program spoke OSC 7501.
     spoke: bool,
-    /// When it last wrote anything.
-    wrote: Option<Instant>,
+    /// When it last wrote anything, or since when that is seen: what it wrote before it had a tap nobody knows.
+    wrote: Instant,
     /// It has written nothing for [`QUIET`] since.
     quiet: bool,
 }
 
 impl Found {
+    fn new() -> Self {
+        let left =
+            Left { found: BTreeMap::new(), over: false, spoke: false, wrote: Instant::now(), quiet: false };
+        Self { all: Mutex::new(left), more: Condvar::new() }
+    }
+
     fn held(&self) -> MutexGuard<'_, Left> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -153,7 +157,7 @@ pub fn run(
     timing: bool,
     mut from: impl Read,
 ) -> io::Result<()> {
-    let found = Found::default();
+    let found = Found::new();
     std::thread::scope(|threads| {
         threads.spawn(|| write(store, id, &found));
         if let Some(answering) = answering {
@@ -198,11 +202,11 @@ fn drain(
             }
         });
         let mut held = found.held();
-        let first = held.wrote.replace(Instant::now()).is_none();
+        held.wrote = Instant::now();
         if std::mem::take(&mut held.quiet) {
             seen.push(Observation::of(Source::Timing, None, now, "output"));
         }
-        let news = first || !seen.is_empty();
+        let news = !seen.is_empty();
         for one in seen {
             held.spoke |= one.source == Source::Osc7501 && one.state.is_some();
             held.found.insert(one.source, one);
@@ -219,13 +223,9 @@ fn time(found: &Found) {
     let mut held = found.held();
     let mut said = None;
     while !held.over {
-        let Some(wrote) = held.wrote else {
-            held = found.more.wait(held).unwrap_or_else(PoisonError::into_inner);
-            continue;
-        };
         let due = match said.filter(|_| held.quiet) {
             Some(said) => said + turns::RENEWED,
-            None => wrote + QUIET,
+            None => held.wrote + QUIET,
         };
         let left = due.saturating_duration_since(Instant::now());
         if !left.is_zero() {

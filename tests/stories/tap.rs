@@ -159,8 +159,7 @@ fn one_of_which_nothing_else_tells_is_answered_if_that_is_asked_for() {
 }
 
 /// An agent that writes when it is written to, and of which nothing else tells.
-const SILENT: &str =
-    "#!/bin/bash\nprintf 'v1\\n'\nwhile IFS= read -r line; do printf 'heard\\n'; done\nexec sleep 1000000\n";
+const SILENT: &str = "#!/bin/bash\nwhile IFS= read -r line; do printf 'heard\\n'; done\nexec sleep 1000000\n";
 
 #[test]
 fn silence_is_a_guess_that_nothing_acts_on_and_output_takes_it_back() {
