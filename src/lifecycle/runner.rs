@@ -3,11 +3,14 @@
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, PipeReader, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 
 use super::exec::{RESTORE_NONCE, RESTORE_RECORD};
 use crate::record::{Ours, Record, RecordId, State, Verb};
@@ -18,6 +21,8 @@ use crate::watch::Watcher;
 const BIRTH: Duration = Duration::from_secs(20);
 /// What is passed on at once, in bytes.
 const PIECE: usize = 16 * 1024;
+/// What of its output is still passed on once it has ended, in bytes: no pipe holds more.
+const LEFT: usize = 1024 * 1024;
 
 /// Why nothing was run.
 #[derive(Debug, thiserror::Error)]
@@ -90,20 +95,46 @@ pub fn run(store: &Store, id: RecordId, words: &[OsString]) -> Result<u8, NotRun
     };
     // its ends of the pipe are the child's alone from here on
     drop(command);
-    pass(from, log);
-    let code = code(child.wait().map_err(failed)?);
+    let (over, ends) = io::pipe().map_err(failed)?;
+    let waited = std::thread::scope(|threads| {
+        let waiter = threads.spawn(move || {
+            let status = child.wait();
+            drop(ends);
+            status
+        });
+        pass(from, log, &over);
+        waiter.join()
+    });
+    let code = code(waited.unwrap_or_else(|_| Err(io::ErrorKind::Other.into())).map_err(failed)?);
     ended(store, id, code)?;
     Ok(code)
 }
 
-/// Passes everything on; a pane that is gone or a full disk ends neither the other nor the agent.
-fn pass(mut from: impl Read, mut log: File) {
+/// Passes everything on until the agent's own process is `over`: what it left running may hold its output open for ever. A pane that
+/// is gone or a full disk ends neither the other nor the agent.
+fn pass(mut from: PipeReader, mut log: File, over: &PipeReader) {
     let mut piece = [0; PIECE];
     let mut pane = io::stdout().lock();
+    let mut left = LEFT;
     loop {
+        let mut fds = [PollFd::new(&from, PollFlags::IN), PollFd::new(over, PollFlags::IN)];
+        match poll(&mut fds, None) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(_) => return,
+        }
+        let [output, ended] = fds.map(|fd| !fd.revents().is_empty());
+        if ended && (!output || left == 0) {
+            return;
+        }
+        if !output {
+            continue;
+        }
         match from.read(&mut piece) {
             Ok(0) => return,
             Ok(size) => {
+                if ended {
+                    left = left.saturating_sub(size);
+                }
                 let _ = log.write_all(&piece[..size]);
                 let _ = pane.write_all(&piece[..size]).and_then(|()| pane.flush());
             }

@@ -29,11 +29,12 @@ const TITLE: usize = 120;
 /// The longest prompt, in bytes.
 const PROMPT: u64 = 8 * 1024 * 1024;
 /// Options of an agent that choose its conversation or its folder, which is not for its own words: the long ones, and the letters
-/// of the short ones, to which a value may be attached.
+/// of the short ones, to which a value may be attached. Codex' subcommands are among the long ones, wherever they stand.
 type Reserved = (&'static [&'static str], &'static [&'static str]);
 const OF_CLAUDE: Reserved =
     (&["--session-id", "--resume", "--continue", "--fork-session", "--from-pr"], &["-r", "-c"]);
-const OF_CODEX: Reserved = (&["--cd", "--last", "--all", "--include-non-interactive"], &["-C"]);
+const OF_CODEX: Reserved =
+    (&["resume", "fork", "--cd", "--last", "--all", "--include-non-interactive"], &["-C"]);
 
 /// A session to begin.
 #[derive(Debug, Clone, ClapArgs)]

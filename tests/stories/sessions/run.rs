@@ -117,6 +117,27 @@ fn a_run_that_takes_too_long_runs_on() {
 }
 
 #[test]
+fn a_run_is_over_with_its_agent_whatever_that_left_running() {
+    let home = Home::new();
+    let _tmux = habits(&home);
+    let left = home.root().join("left");
+    // what is left holds the run's output open
+    let text = format!(
+        "#!/bin/sh\ncat\ntrap '' HUP\nsleep 1000 &\necho $! > '{}'\necho bye\nexit 4\n",
+        left.display()
+    );
+    let leaves = home.script("leaves", &text);
+    let words =
+        ["run", "--agent", "claude", "--agent-bin", leaves.to_str().unwrap(), "--id", "r", "--prompt", "P"];
+    let seen = data(&ait(&home, &[&words[..], &["--wait", "--format", "json"]].concat()).code(1), "run");
+    assert_eq!((&seen["exit_status"], &seen["status"]), (&4.into(), &"stopped".into()), "{seen:#}");
+    assert_eq!(std::fs::read_to_string(seen["log_file"].as_str().unwrap()).unwrap(), "Pbye\n");
+    let left = std::fs::read_to_string(left).unwrap().trim().parse().unwrap();
+    let left = crate::support::proc::Process::of(left).expect("it is left alone");
+    assert!(left.end(DEADLINE));
+}
+
+#[test]
 fn a_run_that_is_waited_for_is_heard_as_it_goes_on() {
     let home = Home::new();
     let _tmux = habits(&home);

@@ -205,7 +205,8 @@ fn wrong_words_start_nothing() {
     let asked = Asked::of(&home);
     let claude =
         ["--session-id", "-r", "-rX", "-c", "--continue", "--resume=x", "--fork-session", "--from-pr=1"];
-    let codex = ["--cd", "--cd=/", "-C", "-C/", "--last", "--all", "--include-non-interactive"];
+    let codex =
+        ["resume", "fork", "--cd", "--cd=/", "-C", "-C/", "--last", "--all", "--include-non-interactive"];
     let all = claude.map(|word| ("claude", word)).into_iter().chain(codex.map(|word| ("codex", word)));
     for (agent, word) in all {
         let arg = format!("--agent-arg={word}");
