@@ -73,6 +73,8 @@ pub async fn remove(
     id: RecordId,
 ) -> Result<Removed, NotRemoved> {
     let known = world.store.read()?.records.get(id).map(|record| Record::clone(record));
+    // what a deletion that was killed has left
+    world.store.sweep_turns();
     // no agent is ended for a store that does not take it
     world.store.update(&world.system.facts(), LONG_PATIENCE, |_| ())?;
     let mut killed = false;

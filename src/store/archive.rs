@@ -27,6 +27,8 @@ pub const SCREENS: u64 = 64 * 1024 * 1024;
 const LINE: u64 = 4 * 1024 * 1024;
 /// The reason of a line that takes all earlier ones of its id away.
 const DELETED: &str = "deleted";
+/// The reason of what was dropped: no session any more, only a memory of its conversation.
+pub const DROPPED: &str = "dropped";
 /// The format of the index; one of another is made again.
 const INDEX: u32 = 2;
 

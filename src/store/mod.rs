@@ -29,7 +29,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-pub use archive::{Archive, Archived, COMPACT_AT, Compacted, KEEP, KEEP_SCREEN, Listed, SCREENS, without};
+pub use archive::{
+    Archive, Archived, COMPACT_AT, Compacted, DROPPED, KEEP, KEEP_SCREEN, Listed, SCREENS, without,
+};
 pub use file::Narrowed;
 pub use paths::{Files, Paths, make_private, real_path};
 pub use repair::{Cure, Repair};

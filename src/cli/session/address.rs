@@ -62,7 +62,7 @@ impl Book {
         let held: HashSet<RecordId> = snapshot.records.iter().map(|record| record.id).collect();
         // what was dropped is not a session any more, only a memory of its conversation
         let mut lines = store::without(Archive::new(&files).list()?, &held);
-        lines.retain(|line| line.reason != "dropped");
+        lines.retain(|line| line.reason != store::DROPPED);
         Ok(Self { snapshot, lines, scope: Scope::ALL })
     }
 

@@ -4,13 +4,21 @@ use std::fs;
 use std::path::Path;
 
 use crate::record::RecordId;
-use crate::store::{Archive, Store};
+use crate::store::{Archive, DROPPED, Store};
 
 impl Store {
-    /// Removes the folders of sessions that were deleted: what a hook wrote after the deletion. Every other folder stays: several
-    /// stores can have one folder of sessions, and what a store does not know may be another's, or back with a copy of an earlier day.
+    /// Removes the folders of sessions that were deleted: what a hook wrote after the deletion, and all of it where the deletion was
+    /// killed once its record was dropped. Every other folder stays: several stores can have one folder of sessions, and what a
+    /// store does not know may be another's, or back with a copy of an earlier day.
     pub fn sweep_turns(&self) {
-        let Ok(deleted) = Archive::new(&self.paths().files()).deleted() else { return };
+        let files = self.paths().files();
+        let archive = Archive::new(&files);
+        let (Ok(mut deleted), Ok(ended), Ok(snapshot)) = (archive.deleted(), archive.list(), self.read())
+        else {
+            return;
+        };
+        deleted.extend(ended.iter().filter(|line| line.reason == DROPPED).map(|line| line.id));
+        deleted.retain(|id| snapshot.records.get(*id).is_none());
         let Ok(entries) = fs::read_dir(self.paths().state.join("sessions")) else { return };
         for entry in entries.flatten() {
             let id = entry.file_name().to_str().and_then(|name| name.parse::<RecordId>().ok());

@@ -208,6 +208,16 @@ fn the_folder_of_a_session_that_was_deleted_is_swept_and_no_other() {
         let folder = std::fs::File::open(folder).unwrap();
         folder.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(7200)).unwrap();
     }
+    // a deletion that was killed when its record was dropped: the next one takes the rest, too
+    let half = data(&ait(&home, &["start", "--agent", "claude", "--format", "json"]).ok(), "start");
+    let half = half["id"].as_str().unwrap().to_owned();
+    home.ait(["drop", &half, "--force"]).ok();
+    std::fs::create_dir_all(folders.join(&half)).unwrap();
+    std::fs::write(folders.join(&half).join("prompt.md"), "P").unwrap();
+    let other = data(&ait(&home, &["start", "--agent", "claude", "--format", "json"]).ok(), "start");
+    ait(&home, &["delete", other["id"].as_str().unwrap()]).ok();
+    assert!(!folders.join(&half).exists() && folders.join(&kept).exists() && strange.exists());
+    std::fs::create_dir_all(&late).unwrap();
     let _supervisor = Supervisor::start(&home, &[&tmux]);
     wait_until("the folder of the deleted one to be gone", DEADLINE, || (!late.exists()).then_some(()));
     assert!(folders.join(&kept).join("output.log").exists(), "one in the archive is a session still");
