@@ -140,11 +140,9 @@ impl Home {
         self.script("tmux", &format!("#!/bin/sh\nTMUX_REAL='{}'\n{script}\n", real.display()));
     }
 
-    /// Puts the real tmux back.
+    /// Puts the real tmux back, behind a script: a shell that was just started for the one before opens what is there by then.
     pub(crate) fn unwrap_tmux(&self) {
-        let link = self.bin().join(".tmux.new");
-        std::os::unix::fs::symlink(super::tmux::real_binary(), &link).unwrap();
-        fs::rename(link, self.bin().join("tmux")).unwrap();
+        self.wrap_tmux("exec \"$TMUX_REAL\" \"$@\"");
     }
 
     /// `program` with nothing of the caller's environment, and this world's instead.
