@@ -237,7 +237,8 @@ impl Supervisor {
                 Link::Up(up)
                     if (!busy
                         && (!sought || up.moved)
-                        && (up.answered > 0 || up.silent)
+                        // what was done last may have left a pane that only the next listing shows
+                        && (up.answered > 0 && up.dirty.is_none() || up.silent)
                         && !lives.contains(&up.identity.process))
                         || up.empty.is_some_and(|since| since.is_zero() || now.mono >= since + LAST_ENDS) =>
                 {

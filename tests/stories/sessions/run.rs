@@ -89,12 +89,9 @@ fn the_pane_of_what_was_started_here_closes_with_it_where_a_supervisor_watches()
     tmux.ok(["send-keys", "-t", &pane, "-l", "/exit"]);
     tmux.ok(["send-keys", "-t", &pane, "Enter"]);
     home.until_ended(started["id"].as_str().unwrap());
-    let mut left = Vec::new();
-    let closed = within(DEADLINE, || {
-        left = tmux.panes();
-        (left.len() == before).then_some(())
-    });
-    assert!(closed.is_some(), "no dead pane stays: {left:#?}");
+    let closed = within(DEADLINE, || (tmux.panes().len() == before).then_some(()));
+    let told = "#{pane_id} #{pane_dead} #{pane_dead_status} #{@aitask_record} #{@aitask_agent_session} #{remain-on-exit}";
+    assert!(closed.is_some(), "no dead pane stays: {}", tmux.ok(["list-panes", "-a", "-F", told]));
 }
 
 #[test]
