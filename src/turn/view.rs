@@ -150,12 +150,6 @@ impl View {
 }
 
 impl Turns {
-    /// What all claims come to now.
-    #[must_use]
-    pub fn view(&self, now: Moment) -> View {
-        self.view_while(now, |_| false)
-    }
-
     /// Whether nobody renewed one of the claims in time, by what is known here.
     #[must_use]
     pub fn is_old(&self, now: Moment) -> bool {
@@ -172,6 +166,12 @@ impl Turns {
                 claim.seen = claim.seen.max(evidence.seen);
             }
         }
+    }
+
+    /// What all claims come to now.
+    #[must_use]
+    pub fn view(&self, now: Moment) -> View {
+        self.view_while(now, |_| false)
     }
 
     /// The same, where `stands` says of which sources somebody would have heard a change: what they last said holds now. What
