@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::record::RecordId;
-use crate::store::{Archive, DROPPED, Store};
+use crate::store::{Archive, DROPPED, Origin, Store};
 
 impl Store {
     /// Removes the folders of sessions that were deleted: what a hook wrote after the deletion, and all of it where the deletion was
@@ -17,7 +17,10 @@ impl Store {
         else {
             return;
         };
-        deleted.extend(ended.iter().filter(|line| line.reason == DROPPED).map(|line| line.id));
+        // what was dropped may be back, which a broken store does not say
+        if snapshot.bad.is_empty() && !matches!(snapshot.origin, Origin::Previous(_)) {
+            deleted.extend(ended.iter().filter(|line| line.reason == DROPPED).map(|line| line.id));
+        }
         deleted.retain(|id| snapshot.records.get(*id).is_none());
         let Ok(entries) = fs::read_dir(self.paths().state.join("sessions")) else { return };
         for entry in entries.flatten() {
